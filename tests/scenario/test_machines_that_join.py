@@ -111,10 +111,25 @@ async def impostures(pool: ThrowawayPool, credentials: Path) -> None:
             assert "not_permitted" == refused.value.code
 
 
+def startd_of(home: Path) -> int:
+    """The process of the machine's startd."""
+    state = pools.state(home)
+    assert state is not None
+    return next(each.pid for each in state.daemons if each.name == "startd")
+
+
+async def line_with(words: str, lines: asyncio.StreamReader) -> None:
+    """Read until a line has these words."""
+    read: list[str] = []
+    while not (read and words in read[-1]):
+        read.append((await lines.readline()).decode())
+        assert read[-1], "".join(read)
+
+
 async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -> None:
     """
     A job that runs has its retirement time and ends as if nothing were; the machine stays until its result, which is too
-    large for a message, has been fetched.
+    large for a message, has been fetched, also if it is not heard of meanwhile for longer than its ads live.
     """
     environ = {**pool.environ, "KETTLE_HOME": str(pool.home)}
     program = "touch begun; while test ! -e end; do sleep 0.05; done; head -c 700000 /dev/zero"
@@ -128,15 +143,19 @@ async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -
         ):
             await asyncio.sleep(0.02)
         (running,) = begun
-        stopped = pool.kill("shadow", signal.SIGSTOP)
+        shadow, startd = pool.kill("shadow", signal.SIGSTOP), startd_of(home)
         try:
             running.with_name("end").touch()
             leaving = await asyncio.create_subprocess_exec(*LEAVE, env=environ, stderr=PIPE)
             assert leaving.stderr is not None
-            while "the results of 1 job(s)" not in (line := (await leaving.stderr.readline()).decode()):
-                assert line, "it did not wait for them"
+            await line_with("the results of 1 job(s)", leaving.stderr)
+            os.kill(startd, signal.SIGSTOP)
+            await line_with("is not heard of", leaving.stderr)
+            os.kill(startd, signal.SIGCONT)
+            await line_with("the results of 1 job(s)", leaving.stderr)
         finally:
-            os.kill(stopped, signal.SIGCONT)
+            for process in (shadow, startd):
+                os.kill(process, signal.SIGCONT)
         assert 0 == await leaving.wait()
         assert 700_000 == (work / "out.0").stat().st_size
         await pool.client.wait(select(submitted.cluster))

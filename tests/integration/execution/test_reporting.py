@@ -21,6 +21,7 @@ from kettle.testing.submit_side import POOL
 from kettle_services.startd.access_point.reports import ReportDelivery
 from kettle_services.startd.domain import report_pacing
 from kettle_wire.attempts import AttemptResult, ExitRecord
+from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
@@ -175,6 +176,11 @@ async def test_a_waiting_report_proves_that_its_attempt_ran(opened: Opened, tmp_
         assert not reporter.knows("c", JobId(1, 1), 1, "wrong")
         assert not reporter.knows("c", JobId(1, 1), 2, "s")
         assert not reporter.knows("d", JobId(1, 1), 1, "s")
+        keys = [ClaimKey("c", "s"), ClaimKey("d", "s"), ClaimKey("e", "")]
+        assert {"c"} == reporter.claims_of(keys)
+        assert set() == reporter.claims_of([ClaimKey("c", "wrong")])
+        reporter.confirm([stored(1).key])
+        assert set() == reporter.claims_of(keys)
 
 
 async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

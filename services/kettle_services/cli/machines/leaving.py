@@ -5,6 +5,8 @@
 import argparse
 import asyncio
 import os
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,8 @@ from kettle_wire.events.iam import Joins
 
 _LOOK_S: Final = 0.5
 """Between two looks at what has to come to its end."""
+_SILENT_S: Final = 60.0
+"""Who has something left may not be heard of for so long before nobody waits for it any more."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,16 +95,42 @@ async def _emptied(pool: Client, machine: str, screen: Screen) -> None:
     if not await _slots(pool, machine):
         return
     await pool.hosts.drain(machine, reason="it leaves the pool")
-    said = ""
-    while slots := await _slots(pool, machine):
-        left = _left(slots)
-        if not left and all(
-            ad.get("Draining") for ad in slots
-        ):  # they come one by one, some later than others
-            return
-        if left and left != said:
-            screen.note(f"waiting for {left} of {machine}; --now does not wait")
-            said = left
+
+    async def left() -> str | None:
+        slots = await _slots(pool, machine)
+        if not slots:
+            return None
+        # Their ads come one by one, some later than others.
+        drain = all(ad.get("Draining") for ad in slots)
+        return _left(slots) or ("" if drain else "its slots to drain")
+
+    await _wait(left, machine, screen)
+
+
+async def _wait(look: Callable[[], Awaitable[str | None]], name: str, screen: Screen) -> None:
+    """
+    Wait until nothing is left of what `look` finds; None: it finds nobody who could have anything.
+
+    Who had something left and is not heard of is not gone for that: its host may be slow, or its network away.
+
+    Raises:
+        CommandError: it was not heard of for a minute.
+    """
+    known = ""
+    silent_since: float | None = None
+    while (left := await look()) != "" and (left or known):
+        if left is not None:
+            if left != known or silent_since is not None:
+                screen.note(f"waiting for {left} of {name}; --now does not wait")
+            known, silent_since = left, None
+        elif silent_since is None:
+            screen.note(f"{name} is not heard of: waiting for it, for it had {known}")
+            silent_since = time.monotonic()
+        elif time.monotonic() - silent_since > _SILENT_S:
+            raise CommandError(
+                f"{name} has not been heard of for {_SILENT_S:.0f} seconds and had {known}: nothing was removed. "
+                "Say this again when it is back, or with --now, which waits for nothing."
+            )
         await asyncio.sleep(_LOOK_S)
 
 
@@ -132,23 +162,14 @@ async def _queue_ended(pool: Client, name: str, screen: Screen) -> None:
     """
     Wait until no job waits or runs in the queue of an access point; one that is away has nothing to wait for.
     """
-    said = 0
-    while jobs := await _jobs(pool, name):
-        if jobs != said:
-            screen.note(f"waiting for {jobs} job(s) of {name}; --now does not wait, they stay in its queue")
-        said = jobs
-        await asyncio.sleep(_LOOK_S)
 
+    async def left() -> str | None:
+        ads = await pool.ads("Scheduler", projection=["Name", "TotalIdleJobs", "TotalRunningJobs"])
+        own = [ad for ad in ads if ad.get("Name") == name]
+        jobs = sum(_numbers(own, "TotalIdleJobs") + _numbers(own, "TotalRunningJobs"))
+        return None if not own else f"{jobs} job(s)" if jobs else ""
 
-async def _jobs(pool: Client, name: str) -> int:
-    ads = await pool.ads("Scheduler", projection=["Name", "TotalIdleJobs", "TotalRunningJobs"])
-    found = (
-        ad.get(which, 0)
-        for ad in ads
-        if ad.get("Name") == name
-        for which in ("TotalIdleJobs", "TotalRunningJobs")
-    )
-    return sum(jobs for jobs in found if isinstance(jobs, int))
+    await _wait(left, name, screen)
 
 
 def _done(screen: Screen, sentence: str, gone: list[Path]) -> int:

@@ -22,6 +22,7 @@ from kettle.retry.loop import Waits
 from kettle_services.startd.domain.report_pacing import ReportPacing
 from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import RefusalCode, VacateCode
+from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import FinalReport, Report, ReportKey
@@ -179,6 +180,15 @@ class ReportDelivery:
             and hmac.compare_digest(waiting.stored.secret.encode(), secret.encode())
             for waiting in self._unconfirmed.values()
         )
+
+    def claims_of(self, keys: Iterable[ClaimKey]) -> set[str]:
+        """Of these claims, those of which a final report waits here."""
+        secrets = {waiting.stored.id.claim: waiting.stored.secret for waiting in self._unconfirmed.values()}
+        return {
+            key.claim
+            for key in keys
+            if key.claim in secrets and hmac.compare_digest(key.secret.encode(), secrets[key.claim].encode())
+        }
 
     def output(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
         """

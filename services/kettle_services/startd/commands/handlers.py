@@ -6,6 +6,8 @@ import os
 from collections.abc import Collection
 from typing import Any, Final
 
+import msgspec
+
 from kettle.bus.ports import RefusedError, Served
 from kettle.classad import ClassAdParseError, parse
 from kettle_services.startd.commands.authorization import (
@@ -99,6 +101,12 @@ class Handlers:
         may_renew(command, caller)
         reply, changes = requests.alive(self._machine, command, moment())
         self._startd.record(changes)
+        if reply.unknown:
+            # A claim may be gone before how its job ended is on record: its schedd must not take it for lost meanwhile.
+            reported = self._startd.reporter.claims_of(command.claims)
+            return msgspec.structs.replace(
+                reply, unknown=[claim for claim in reply.unknown if claim not in reported]
+            )
         return reply
 
     async def release(self, command: Release, caller: Identity) -> Done:
