@@ -76,6 +76,8 @@ def drive(options):
         file.write('#!/bin/sh\necho "worker with $1"\ncase $1 in stay) sleep 600;; bad) exit 64;; esac\n')
     os.chmod("worker.sh", 0o755)
 
+    from pandaharvester.harvestercore import core_utils  # the others need it to be there
+
     from pandaharvester.harvestercore.work_spec import WorkSpec
     from pandaharvester.harvestermisc.htcondor_utils import CondorJobSubmit
     from pandaharvester.harvestermonitor.htcondor_monitor import HTCondorMonitor
@@ -104,8 +106,6 @@ def drive(options):
 
     def states(workers):
         """Of each, what the monitor says."""
-        from pandaharvester.harvestercore import core_utils
-
         for worker in workers:
             worker.submitTime = core_utils.naive_utcnow()
         good, said = monitor.check_workers(workers)
