@@ -13,16 +13,20 @@ from typing import Final
 from kettle.command_server import asking
 from kettle.command_server.forks import Forks
 from kettle.command_server.order import Order
+from kettle.command_server.worker import Assignment
 
 IDLE_S: Final = 60.0
 """Seconds without a command after which a server ends."""
 
 
-def serve(address: str, modules: Iterable[str]) -> Sequence[str] | None:
+def serve(
+    address: str, installation: str, modules: Iterable[str], own: Sequence[int] = ()
+) -> Assignment | None:
     """
-    Be the server at an address until it is not used any more: None. Returns in each forked process, too: the words it is to be.
+    Be the server at an address until it is not used any more: None. Returns in each forked process, too: what it is to be.
 
-    `modules`: those that the commands need; they are loaded before the first order is taken.
+    `installation`: of those who are served, see `asking.context`. `modules`: those that the commands need; they are loaded
+    before the first order is taken. `own`: descriptors of the server that no command has.
 
     Raises:
         OSError: there is no place for the address.
@@ -32,7 +36,8 @@ def serve(address: str, modules: Iterable[str]) -> Sequence[str] | None:
     for name in modules:
         importlib.import_module(name)
     files = [path for module in sys.modules.values() if (path := getattr(module, "__file__", None))]
-    context, rights, changes = asking.context(), asking.rights(), _changes(files)
+    files.append(sys.executable)
+    context, rights, changes = asking.context(installation), asking.rights(), _changes(files)
     gc.freeze()  # what is there now is never looked at again, so its pages stay shared
     Path(address).unlink(missing_ok=True)  # of one that was killed
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
@@ -48,10 +53,10 @@ def serve(address: str, modules: Iterable[str]) -> Sequence[str] | None:
             except OSError:
                 return False
 
-        forks = Forks(listener, accepts)
-        order = forks.serve(IDLE_S)
-        if order is not None:
-            return order.words
+        forks = Forks(listener, accepts, own=own)
+        assigned = forks.serve(IDLE_S)
+        if assigned is not None:
+            return assigned
         Path(address).unlink()
         forks.turn_away()
     return None
