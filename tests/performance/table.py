@@ -172,8 +172,8 @@ def main() -> int:
     parser.add_argument("new", type=Path)
     parser.add_argument("old", type=Path, nargs="?")
     arguments = parser.parse_args()
-    new, old = (json.loads(path.read_text()) if path else None for path in (arguments.new, arguments.old))
-    print(table(new, old), end="")
+    old = json.loads(arguments.old.read_text()) if arguments.old else None
+    print(table(json.loads(arguments.new.read_text()), old), end="")
     return 0
 
 

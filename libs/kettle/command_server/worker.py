@@ -26,6 +26,8 @@ MOST: Final = 100
 """Commands that one process carries out: what a command leaves in memory does not add up."""
 _DESCRIPTORS: Final = 5
 """Standard streams and directory of a command, and the connection of who waits for it."""
+_OF_SHELLS: Final = frozenset({b"_", b"PWD", b"OLDPWD"})
+"""Variables in which a shell keeps what it does: they differ from command to command of one and the same loop."""
 _DONE: Final = b"done"
 """What it says when it has carried out a command, and would take another one."""
 
@@ -178,7 +180,7 @@ class Assignment:
 
 def _of(order: Order) -> tuple[int, object]:
     """What all have in common for whom one process may carry out commands."""
-    return order.umask, order.environ
+    return order.umask, {name: value for name, value in order.environ.items() if name not in _OF_SHELLS}
 
 
 def _renew_streams() -> None:

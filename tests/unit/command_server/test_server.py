@@ -19,6 +19,7 @@ import pytest
 
 from kettle.command_server import asking
 from kettle.command_server.order import MalformedOrderError, Order
+from kettle.command_server.server import ProgramFiles
 from kettle.testing.measurements import below
 from kettle.testing.patience import PATIENCE_S
 from kettle_services.condor.compiled_launcher import compile_into
@@ -238,6 +239,18 @@ def test_a_server_whose_program_has_changed_is_over(
     another.replace(module)
     assert ["began", "by itself"] == place.ask("")
     assert 0 == server.wait()
+
+
+def test_a_file_that_is_written_over_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its directory has not, so it takes a moment until that is noticed."""
+    monkeypatch.setattr("kettle.command_server.server.FILES_S", 0.0)
+    module = tmp_path / "module.py"
+    module.write_text("")
+    program = ProgramFiles([str(module)])
+    assert not program.have_changed()
+    with module.open("a") as file:
+        file.write("changed = True\n")
+    assert program.have_changed()
 
 
 FORGED: Final = """\
