@@ -155,8 +155,18 @@ async def attempt(given: argparse.Namespace) -> dict[str, Any]:
             }
 
 
-def main() -> int:
-    """Run it, and print what came of it."""
+def wrong(found: dict[str, Any]) -> dict[str, Any]:
+    """Of what came of a run that which should be otherwise."""
+    faults = {name: found[name] for name in ("missing", "unknown", "twice", "submitted_twice") if found[name]}
+    if found["exit_code"]:
+        faults["exit_code"] = found["exit_code"]
+    if found["log"] != "clean":
+        faults["log"] = found["log"]
+    return faults
+
+
+def arguments(*words: str) -> argparse.Namespace:
+    """What is said on the command line; without words what this process was started with."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
@@ -164,11 +174,15 @@ def main() -> int:
     parser.add_argument("--longest", type=float, default=900.0, help="seconds after which it is given up")
     parser.add_argument("--victims", default=",".join(VICTIMS))
     parser.add_argument("--points", action="store_true", help="the dagman dies at each of its steps, too")
-    found = asyncio.run(attempt(parser.parse_args()))
+    return parser.parse_args(words or None)
+
+
+def main() -> int:
+    """Run it, and print what came of it."""
+    found = asyncio.run(attempt(arguments()))
     json.dump(found, sys.stdout, indent=1)
     sys.stdout.write("\n")
-    faults = ("missing", "unknown", "twice", "submitted_twice")
-    if found["exit_code"] or found["log"] != "clean" or any(found[name] for name in faults):
+    if wrong(found):
         say("something is wrong")
         return 1
     return 0

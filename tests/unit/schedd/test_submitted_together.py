@@ -7,6 +7,7 @@ import pwd
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -252,20 +253,18 @@ def test_what_is_the_same_is_said_once() -> None:
     assert ["Cmd", "A", "B"] == [*group.one(3).ad]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {},
-        {"alike": [{"ids": ["a"], "ad": {}, "columns": ["A"], "rows": [[]]}]},
-        {"alike": [{"ids": ["a", "b"], "ad": {}, "columns": [], "rows": [[]]}]},
-        {
-            "alike": [{"ids": ["a"] * MOST_TOGETHER, "ad": {}, "columns": [], "rows": [[]] * MOST_TOGETHER}]
-            * 2
-        },
-    ],
-    ids=["none", "no value", "no id", "too many"],
-)
-def test_a_command_that_is_none_is_refused(wrong: dict[str, object]) -> None:
+WRONG: dict[str, dict[str, Any]] = {
+    "none": {},
+    "no value": {"alike": [{"ids": ["a"], "ad": {}, "columns": ["A"], "rows": [[]]}]},
+    "no id": {"alike": [{"ids": ["a", "b"], "ad": {}, "columns": [], "rows": [[]]}]},
+    "too many": {
+        "alike": [{"ids": ["a"] * MOST_TOGETHER, "ad": {}, "columns": [], "rows": [[]] * MOST_TOGETHER}] * 2
+    },
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_command_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
     """Before it is looked at."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(wrong, SubmitMany)
