@@ -50,7 +50,9 @@ def test_fragments_become_a_section(top: Path, tmp_path: Path) -> None:
 
 
 def test_fragments_join_the_section_that_is_there(top: Path, tmp_path: Path) -> None:
-    """A version that is not released yet may have its section already: nothing of it is lost, and another's stays as it is."""
+    """
+    A version that is not released yet may have its section already: nothing of it is lost, and another's stays as it is.
+    """
     changelog = script(top, "changelog")
     before = "# Changelog\n\n## 0.2.0 (2026-12-01)\n\nIn short.\n\n### Fixed\n\n- One.\n\n## 0.1.0 (2026-01-01)\n\nOld.\n"
     assert before == changelog.with_section(before, changelog.section("0.2.0", "x", tmp_path, before))

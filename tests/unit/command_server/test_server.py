@@ -219,9 +219,11 @@ os.pidfd_open = unless_full
 def test_a_label_that_ends_with_a_zero_byte_is_part_of_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     """As those of SELinux do: zero bytes separate the parts of an order."""
     read = asking._read  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(
-        asking, "_read", lambda path: b"system_u:object\0" if path.endswith("attr/current") else read(path)
-    )
+
+    def labelled(path: str) -> bytes:
+        return b"system_u:object\0" if path.endswith("attr/current") else read(path)
+
+    monkeypatch.setattr(asking, "_read", labelled)
     order = Order(asking.context(), 0o22, ["command"], {})
     assert b"system_u:object" in order.context
     assert order == Order.read(order.written())
