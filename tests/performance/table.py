@@ -11,7 +11,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 
 class Row(NamedTuple):
@@ -114,13 +114,13 @@ def figure(report: Mapping[str, Any], path: str) -> Any:
     for key in path.split("/"):
         if not isinstance(found, dict) or key not in found:
             return None
-        found = found[key]
+        found = cast("dict[str, Any]", found)[key]
     return found
 
 
 def median(found: Any) -> float | None:
     """The figure itself, of one with its range or without."""
-    value = found.get("median") if isinstance(found, dict) else found
+    value: Any = cast("dict[str, Any]", found).get("median") if isinstance(found, dict) else found
     return float(value) if isinstance(value, int | float) else None
 
 
@@ -130,8 +130,9 @@ def shown(found: Any, row: Row) -> str:
     if value is None:
         return "-"
     text = f"{_number(value * row.times)} {row.unit}".rstrip()
-    if isinstance(found, dict) and found["n"] > 1:
-        text += f" ({_number(found['min'] * row.times)}-{_number(found['max'] * row.times)}, n={found['n']})"
+    span = cast("dict[str, Any]", found) if isinstance(found, dict) else {"n": 1}
+    if span["n"] > 1:
+        text += f" ({_number(span['min'] * row.times)}-{_number(span['max'] * row.times)}, n={span['n']})"
     return text
 
 

@@ -34,7 +34,9 @@ ASKS: Final = {
 
 @pytest.fixture
 async def served(condor: Condor, tmp_path: Path) -> AsyncIterator[Condor]:
-    """Commands that a server carries out, or that say that none has; where there is a compiler, as a compiled program asks."""
+    """
+    Commands that a server carries out, or that say that none has; where there is a compiler, as a compiled program asks.
+    """
     place = tmp_path / "bin"
     place.mkdir()
     program = compile_into(tmp_path)

@@ -209,7 +209,9 @@ def _read(path: str) -> bytes:
 
 
 def _if_there(path: str) -> bytes:
-    """What a file says, without zero bytes: some labels end with one, and they separate the parts of an order."""
+    """
+    What a file says, without zero bytes: some labels end with one, and they separate the parts of an order.
+    """
     try:
         return _read(path).replace(b"\0", b"")
     except OSError:

@@ -33,7 +33,9 @@ _UID: Final = slice(4, 8)
 
 
 class Forks:
-    """The processes that are commands, or will be; each command is for a connection on which its end is told."""
+    """
+    The processes that are commands, or will be; each command is for a connection on which its end is told.
+    """
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class Forks:
         self._lines: dict[int, Worker] = {}
         """Those that are commands, by the descriptor on which they say that they are done."""
         self._callers: dict[int, Worker] = {}
-        """The same, by that of who waits for them."""
+        """Those that are commands, by the descriptor of who waits for one."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = min(MOST, (soft - _SPARE) // _EACH) if soft != resource.RLIM_INFINITY else MOST
         self.ending = False
@@ -103,7 +105,9 @@ class Forks:
         return sum(worker.caller is not None for worker in self._workers.values())
 
     def _prepare(self) -> Assignment | None:
-        """Have a process that has not been a command; it is forked while another one is. In it, what it is to be."""
+        """
+        Have a process that has not been a command; it is forked while another one is. In it, what it is to be.
+        """
         if self.ending or self._running >= self._most or any(each.is_new for each in self._workers.values()):
             return None
         try:

@@ -8,7 +8,7 @@ from kettle.command_server.asking import HAND_BACK
 if TYPE_CHECKING:
     from socket import socket
 
-callers: "Final[list[socket]]" = []
+callers: Final["list[socket]"] = []
 """In a forked command: who waits for it."""
 
 

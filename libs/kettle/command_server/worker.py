@@ -110,7 +110,7 @@ class Worker:
 
 
 class Assignment:
-    """The same process, as it has itself: what it is to be, and then what comes after that."""
+    """Such a process as it has itself: what it is to be, and then what comes after that."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -196,7 +196,9 @@ def _renew_streams() -> None:
 
 
 def _is_clean() -> bool:
-    """Whether a command has left nothing that goes on: no thread, no process; and no limit of time adds up."""
+    """
+    Whether a command has left nothing that goes on: no thread, no process; and no limit of time adds up.
+    """
     if "threading" in sys.modules or resource.getrlimit(resource.RLIMIT_CPU)[0] != resource.RLIM_INFINITY:
         return False
     try:

@@ -34,7 +34,7 @@ from kettle_wire.subjects import Subjects
 
 LOOK_S: Final = 1.0
 """If the bus was silent for so long, the log is asked whether there is something; again after twice the time, as long as it stays silent."""
-LONGEST_LOOK_S: Final = 5.0
+LONGEST_LOOK_S: Final = 15.0
 FRAMES: Final = 256
 """The most frames that one transaction applies, and about the most events."""
 EVENTS: Final = 10_000

@@ -37,8 +37,8 @@ HELD_EVENTS: Final = 50_000
 """Beyond either, committed frames are not held in memory but read again from the log."""
 REFILL_FRAMES: Final = 10_000
 """How many frames go back onto a stream that was lost; a reader that needs older ones asks the log."""
-LOOK_S: Final = 10.0
-"""A stream on which nothing happens is looked at so often."""
+LOOK_S: Final = 30.0
+"""A stream on which nothing happens is looked at so often; one on which something happens says itself what is wrong with it."""
 STREAM_BYTES: Final = 1 << 30
 
 _log = logging.getLogger(__name__)

@@ -72,14 +72,13 @@ PERSONAL: Final[Mapping[str, tuple[SettingLine, ...]]] = {
     "schedd": (
         _OWNER_LEASE,
         SettingLine("alive_interval", 2.0, "between renewals of a claim; default 300"),
-        SettingLine("sync_interval", 2.0, "default 5"),
         SettingLine("ad_interval", 10.0, "default 300"),
     ),
     "gateway": (
         SettingLine("monitor_bytes", 256 << 20, "of published events that can be replayed; default 1 GiB"),
     ),
     "startd": (
-        SettingLine("update_interval", 5.0, "default 300"),
+        SettingLine("update_interval", 10.0, "default 300"),
         SettingLine(
             "machine_max_vacate_time",
             10.0,

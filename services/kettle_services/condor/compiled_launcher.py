@@ -34,7 +34,9 @@ def compiled(directory: Path) -> Path | None:
 
 
 def compile_into(directory: Path) -> Path | None:
-    """As `compiled`; it is made if it can be. None: there is no compiler, or what it makes does not run here."""
+    """
+    As `compiled`; it is made if it can be. None: there is no compiler, or what it makes does not run here.
+    """
     if (there := compiled(directory)) is not None:
         return there
     import shutil

@@ -47,7 +47,7 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     max_event_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 256 * 1024
     """The most bytes of an event's JSON; a larger one is published without `data`."""
     discovery_interval: Seconds = 2.0
-    """Seconds between checks for new shards."""
+    """Seconds between checks for new shards; up to five times as long while there are none."""
     owners_kept: Count = 100_000
     """Clusters whose owner is kept in memory; for others the schedd is asked."""
     http_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0

@@ -22,6 +22,8 @@ from kettle_wire.subjects import Subjects
 
 IN_FLIGHT: Final = 4
 """Batches that are sent and not yet confirmed."""
+SELDOM: Final = 5
+"""The longest time between looks for new shards, in times of that between the first ones."""
 STORED_S: Final = 10.0
 """Deadline of a batch; after as long the server, too, gives up one that was begun and not ended."""
 
@@ -65,13 +67,17 @@ class Session:
     async def _discover(self, tasks: asyncio.TaskGroup, began: Callable[[], None]) -> None:
         subjects = self._parts.subjects
         known: set[str] = set()
+        pause = self._parts.discovery
         while True:
             found = await self._bus.stored_subjects(subjects.events_all)
-            for shard in sorted(set(filter(is_published, map(subjects.shard_of, found))) - known):
+            new = set(filter(is_published, map(subjects.shard_of, found))) - known
+            for shard in sorted(new):
                 known.add(shard)
                 tasks.create_task(self._follow(shard), name=f"follow-{shard}")
             began()
-            await asyncio.sleep(self._parts.discovery)
+            # Services of a pool come together: while no more of them come, one looks less often.
+            pause = self._parts.discovery if new else min(2 * pause, SELDOM * self._parts.discovery)
+            await asyncio.sleep(pause)
 
     async def _follow(self, shard: str) -> None:
         """

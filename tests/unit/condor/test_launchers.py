@@ -33,7 +33,9 @@ def test_a_launcher_needs_no_environment(tmp_path: Path) -> None:
 
 
 def test_where_there_is_a_compiler_a_compiled_program_asks(tmp_path: Path) -> None:
-    """Where no server carries a command out, it becomes the interpreter that does, with all words and variables."""
+    """
+    Where no server carries a command out, it becomes the interpreter that does, with all words and variables.
+    """
     place = launchers.install(tmp_path / "commands")
     program = tmp_path / "commands" / compiled_launcher.NAME
     if not program.exists():
