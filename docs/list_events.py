@@ -19,6 +19,7 @@ from kettle_wire.events.codec import CODEC, Codec, successor_of
 
 _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cluster": ("schedd", "schedd.<name>", "cluster/<cluster>"),
+    "clusters": ("schedd", "schedd.<name>", "clusters/<first of 500 numbers>"),
     "factory": ("schedd", "schedd.<name>", "factory/<cluster>"),
     "job": ("schedd", "schedd.<name>", "job/<cluster>.<proc>"),
     "jobs": ("schedd", "schedd.<name>", "jobs/<cluster>"),

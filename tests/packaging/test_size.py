@@ -1,8 +1,12 @@
-"""What `make check` says of the sizes of modules, functions and classes."""
+"""
+The limits of `make check` for modules, functions and classes; and that a clone has only what people wrote.
+"""
 
+import subprocess
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from .sizes import COLLABORATORS, FUNCTION_LINES, MODULE_LINES, Exceptions, complaints, measure
 
@@ -64,3 +68,14 @@ def test_values_are_no_collaborators(tmp_path: Path) -> None:
     arguments = ", ".join(f"v{n}: W{n}, many{n}: dict[str, Whole]" for n in range(13))
     kept = "".join(f"        self.v{n} = v{n}\n        self.many{n} = many{n}\n" for n in range(13))
     assert [] == said(tmp_path, f"{values}class Whole:\n    def __init__(self, {arguments}) -> None:\n{kept}")
+
+
+def test_nothing_large_and_nothing_fetched_is_recorded(top: Path) -> None:
+    """No package of somebody else was committed by mistake: its files would be in each clone for all time."""
+    if not (top / ".git").exists():
+        pytest.skip("this is no clone")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, text=True, check=True)
+    found = [top / name for name in listed.stdout.split("\0") if name]
+    packages = {".whl", ".deb", ".rpm", ".sif", ".gz", ".zip", ".xz", ".jar", ".exe", ".so"}
+    assert [] == [path for path in found if path.suffix in packages]
+    assert [] == [path for path in found if path.is_file() and path.stat().st_size > 1_000_000]
