@@ -57,13 +57,14 @@ test-quick: $(stamp)  ## what a change is likely to break first
 		--ignore-glob='*/contract/*_permissions.py' --ignore-glob='*/contract/test_permissions.py' \
 		tests/unit tests/packaging tests/contract tests/properties tests/scenario/test_private.py $(pytest_arguments)
 
-check: check-style check-mypy check-pyright  ## format, lint, import contracts, mypy, pyright, spelling (`-j` as well)
+check: check-style check-mypy check-pyright  ## format, lint, import contracts, sizes, mypy, pyright, spelling (`-j` as well)
 
 check-style: $(stamp)
 	$(bin)/ruff format --check
 	$(bin)/ruff check
 	$(bin)/lint-imports --no-logo
 	$(bin)/codespell
+	$(bin)/python -m tests.packaging.sizes
 
 check-mypy: $(stamp)
 	$(bin)/mypy

@@ -307,6 +307,6 @@ def _legend() -> Iterator[str]:
     )
 
 
-def imports_picture(top: Path) -> str:
-    """The picture of the tree at `top`."""
-    return picture(rows(top / "pyproject.toml"), edges_between_components())
+def imports_picture() -> str:
+    """The picture of the tree."""
+    return picture(rows(Path(__file__).parents[1] / "pyproject.toml"), edges_between_components())

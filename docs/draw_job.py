@@ -68,7 +68,7 @@ def job_picture() -> str:
         title="The phases of a job, and what leads from one to the next",
         size=_SIZE,
         notes=[_NOTE],
-        frame=_JOB_FRAME,
+        frames=[_JOB_FRAME],
         arrows=[(_JOB_ROUTES[edge], said) for edge, said in _job_edges().items()],
         boxes=[
             StateBox(
@@ -150,7 +150,7 @@ def attempt_picture() -> str:
         title="The phases of an attempt, and what leads from one to the next",
         size=_SIZE,
         notes=[_NOTE, f"As JobContinued, these end a suspension: {', '.join(also)}."],
-        frame=_ATTEMPT_FRAME,
+        frames=[_ATTEMPT_FRAME],
         arrows=[(_ATTEMPT_ROUTES[edge], said) for edge, said in _attempt_edges().items()],
         boxes=[
             StateBox(

@@ -105,7 +105,7 @@ def picture(table: Sequence[Transition]) -> str:
         title="The phases of an attempt on its machine, and what leads from one to the next",
         size=_SIZE,
         notes=[_NOTE, f"From every phase: {notes}."],
-        frame=_FRAME,
+        frames=[_FRAME],
         arrows=[(_ROUTES[edge], _said(rows)) for edge, rows in edges(table).items()],
         boxes=[
             StateBox(phase.value, *_PLACES[phase], "on" if phase in _GOES_ON else "off")

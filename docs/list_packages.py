@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+TOP: Final = Path(__file__).parents[1]
 _PACKAGES: Final = (
     ("schemas/kettle_wire", "the contract between processes"),
     ("libs/kettle", "libraries"),
@@ -18,12 +19,12 @@ _UNLISTED: Final = "condor/python"
 """Modules with names of HTCondor's, which hold nothing else."""
 
 
-def packages_page(top: Path) -> str:
+def packages_page() -> str:
     """The page, below its first line."""
     parts = [_HEAD]
     for place, what in _PACKAGES:
-        root = top / place
-        rows = [f"| [`{name}`](../../{path.relative_to(top)}) | {says} |" for name, path, says in _rows(root)]
+        root = TOP / place
+        rows = [f"| [`{name}`](../../{path.relative_to(TOP)}) | {says} |" for name, path, says in _rows(root)]
         parts.append(f"\n## `{root.name}`: {what}\n\n| package | what is in it |\n|---|---|\n")
         parts.append("\n".join(rows) + "\n")
     return "".join(parts)

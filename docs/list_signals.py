@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kettle.schema_generation.markdown import table
 from kettle_wire.telemetry.declaration import Attribute, Metric
 from kettle_wire.telemetry.metrics import METRICS
 from kettle_wire.telemetry.process_metrics import ALL
@@ -40,7 +41,7 @@ def telemetry_page() -> str:
         "A command that carries a trace is a span of the service that answers it, `<role>.<verb>`. Besides, there are:\n"
     )
     parts.append(
-        _table(
+        table(
             ("span", "of", "meaning", "attributes"),
             [
                 (
@@ -57,7 +58,7 @@ def telemetry_page() -> str:
     parts.append(
         'With `log_format = "json"` each line is an object with these fields, and those that belong to its sentence.\n'
     )
-    parts.append(_table(("field", "meaning"), [(f"`{field.name}`", field.meaning) for field in LOG_FIELDS]))
+    parts.append(table(("field", "meaning"), [(f"`{field.name}`", field.meaning) for field in LOG_FIELDS]))
     return "\n".join(parts)
 
 
@@ -83,7 +84,7 @@ def _metrics(metrics: list[Metric], *, services: bool) -> str:
         )
         for metric in metrics
     ]
-    return _table(titles, rows)
+    return table(titles, rows)
 
 
 def _of(metric: Metric) -> str:
@@ -96,14 +97,6 @@ def _of(metric: Metric) -> str:
 def _attribute(attribute: Attribute) -> str:
     values = f" ({', '.join(attribute.values)})" if attribute.values else ""
     return f"`{attribute.name}`{values}: {attribute.meaning}"
-
-
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [titles, tuple("---" for _ in titles), *rows]
-    return (
-        "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-        + "\n"
-    )
 
 
 def telemetry_document() -> dict[str, Any]:

@@ -17,7 +17,17 @@ from kettle.embedded import EmbeddedNats
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
-from kettle_wire.commands import accounting, collector, master, negotiator, questions, schedd, shadow, startd
+from kettle_wire.commands import (
+    accounting,
+    attempt_reports,
+    collector,
+    master,
+    negotiator,
+    questions,
+    schedd,
+    shadow,
+    startd,
+)
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, user, worker
 from kettle_wire.jobs import JobId
@@ -96,8 +106,8 @@ REQUESTS: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("schedd", shadow.LOOK_AFTER, shadow.LookAfter()),
     ("shadow", startd.ACTIVATE, startd.Activate(activations=[])),
     ("shadow", startd.CONFIRM, startd.Confirm(recorded=[])),
-    ("shadow", schedd.SYNC, schedd.ShadowSync(shadow="s", attempts=[])),
-    ("shadow", schedd.REPORT, schedd.ReportAttempts(shadow="s", reports=[])),
+    ("shadow", attempt_reports.SYNC, attempt_reports.ShadowSync(shadow="s", attempts=[])),
+    ("shadow", attempt_reports.REPORT, attempt_reports.ReportAttempts(shadow="s", reports=[])),
     ("startd", shadow.FETCH_INPUT, FETCH),
     ("startd", shadow.ANSWER, ASK),
     ("startd", shadow.OFFER_INPUT, OFFER),
@@ -106,7 +116,7 @@ REQUESTS: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
 FORBIDDEN: list[tuple[str, Endpoint[Any, Any], msgspec.Struct]] = [
     ("user", startd.ACTIVATE, startd.Activate(activations=[])),
     ("user", schedd.MATCHED, schedd.Matched(cycle=1, matches=[])),
-    ("user", schedd.REPORT, schedd.ReportAttempts(shadow="s", reports=[])),
+    ("user", attempt_reports.REPORT, attempt_reports.ReportAttempts(shadow="s", reports=[])),
     ("user", shadow.FETCH_INPUT, FETCH),
     ("user", shadow.ANSWER, ASK),
     ("user", master.CONTROL, master.Control(id="1", action="off")),

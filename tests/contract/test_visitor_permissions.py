@@ -19,7 +19,7 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.embedded import server_directory
 from kettle.testing.servers.members import Members
 from kettle_services.collector.readers import Readers
-from kettle_wire.commands import accounting, collector, negotiator, schedd, shadow, startd
+from kettle_wire.commands import accounting, attempt_reports, collector, negotiator, schedd, shadow, startd
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity, daemon, visitor, worker
 from kettle_wire.jobs import JobId
@@ -97,8 +97,8 @@ MAY_NOT_ASK: list[tuple[Endpoint[Any, Any], msgspec.Struct]] = [
     (schedd.SUBMIT, schedd.Submit(id="1", ad={}, columns=[], rows=[[]])),
     (schedd.QUERY_JOBS, schedd.QueryJobs(select=schedd.Select())),
     (schedd.MATCHED, schedd.Matched(cycle=1, matches=[])),
-    (schedd.SYNC, schedd.ShadowSync(shadow="s", attempts=[])),
-    (schedd.REPORT, schedd.ReportAttempts(shadow="s", reports=[])),
+    (attempt_reports.SYNC, attempt_reports.ShadowSync(shadow="s", attempts=[])),
+    (attempt_reports.REPORT, attempt_reports.ReportAttempts(shadow="s", reports=[])),
     (shadow.LOOK_AFTER, shadow.LookAfter()),
     (shadow.FETCH_INPUT, FETCH),
     (collector.QUERY_ADS, collector.QueryAds()),

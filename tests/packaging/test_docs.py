@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+import runpy
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,11 @@ def generator(top: Path) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def part(top: Path, name: str) -> dict[str, Any]:
+    """What a module beside it has."""
+    return runpy.run_path(str(top / "docs" / f"{name}.py"))
 
 
 def prose(top: Path) -> list[Path]:
@@ -84,15 +90,17 @@ def test_the_picture_of_the_imports_shows_these_imports(top: Path, generator: An
     assert [] == stale, "run .venv/bin/python docs/generate.py"
 
 
-def test_what_the_queue_sets_is_in_the_reference(generator: Any) -> None:
+def test_what_the_queue_sets_is_in_the_reference(top: Path) -> None:
     """Also what only some jobs have: no test runs one of every kind."""
     known = {
-        name.lower() for part in ("Job", "Queue", "all") for name in generator.attributes()[part].attributes
+        name.lower()
+        for kind in ("Job", "Queue", "all")
+        for name in part(top, "list_attributes")["attributes"]()[kind].attributes
     }
     assert set() == {name.lower() for name in (*KEPT, *LATER)} - known
 
 
-def test_superseded_events_stay_in_the_reference(generator: Any) -> None:
+def test_superseded_events_stay_in_the_reference(top: Path) -> None:
     """What is in the log from long ago is described, and who reads it is told what it becomes."""
 
     class Held(Event, frozen=True, tag="job.held/2"):
@@ -104,7 +112,7 @@ def test_superseded_events_stay_in_the_reference(generator: Any) -> None:
         def upcast(self) -> Held:
             return Held(why=self.reason)
 
-    page = generator.events_page(Codec[Event]([Held], [HeldV1]))
+    page = part(top, "list_events")["events_page"](Codec[Event]([Held], [HeldV1]))
     assert "## `job.held/1`, superseded\n\nNot written any more; readers get it as `job.held/2`." in page
     assert "| `reason` | text | always there |" in page
 
@@ -135,9 +143,9 @@ def test_the_generator_writes_over_no_promise(
     assert (False, promised) == (made[0].exists(), made[1].read_text())
 
 
-def test_every_setting_says_what_it_means(generator: Any) -> None:
+def test_every_setting_says_what_it_means(top: Path) -> None:
     """A setting that the reference can only name has no docstring below its field."""
-    assert [] == generator.without_meaning()
+    assert [] == part(top, "list_settings")["without_meaning"]()
 
 
 def test_the_page_of_a_service_names_files_that_exist(top: Path) -> None:
@@ -180,11 +188,11 @@ def test_decisions_say_what_a_decision_must(top: Path) -> None:
     assert [] == missing
 
 
-def test_every_submit_command_has_its_state(generator: Any) -> None:
+def test_every_submit_command_has_its_state(top: Path) -> None:
     """
     What is accepted is in the reference, and what the reference says of a command is what becomes of it.
     """
-    found = generator.submit_commands()
+    found = part(top, "list_submit_commands")["submit_commands"]()
     accepted = {name for name in (*found.carried_out, *found.noted) if name.isidentifier()}
     assert set(NAMES) == accepted
     assert set(found.refused) == NOT_YET

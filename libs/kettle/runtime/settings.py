@@ -46,6 +46,7 @@ RESERVED: Final[Mapping[str, str]] = {
     IN_USE: "set by the master: file of the settings with which the service last did its work",
     "KETTLE_JOBS_LIFELINE_FD": "set by the master: end of a pipe with which the jobs of a throw-away pool end",
     "KETTLE_STARTER_STIMULI": "directory in which each starter records what its state machine was fed, a file for each attempt",
+    "KETTLE_CLAIM_STIMULI": "directory in which each schedd records what happened to its claims",
     "KETTLE_COMMAND_SERVER": "off: each command is carried out by an interpreter of its own",
     "KETTLE_COLOR": "always or never; otherwise colours are used on a terminal",
 }

@@ -54,7 +54,7 @@ def state_diagram(
     title: str,
     size: tuple[int, int],
     notes: Sequence[str],
-    frame: Frame,
+    frames: Sequence[Frame],
     arrows: Iterable[tuple[Route, Mapping[str, Sequence[str]]]],
     boxes: Iterable[StateBox],
 ) -> str:
@@ -65,7 +65,7 @@ def state_diagram(
     always does.
     """
     width, height = size
-    left, top = frame.left, frame.top
+    left = frames[0].left
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-labelledby="title">',
@@ -77,12 +77,19 @@ def state_diagram(
                 f'<text class="note" x="{left}" y="{34 + 20 * number}">{escape(note)}</text>'
                 for number, note in enumerate(notes)
             ),
-            f'<rect class="frame" x="{left}" y="{top}" width="{frame.width}" height="{frame.height}" rx="10"/>',
-            f'<text class="note" x="{left + 12}" y="{top + 20}">{escape(frame.text)}</text>',
+            *(_frame(frame) for frame in frames),
             *(_arrow(route, said) for route, said in arrows),
             *(_box(box) for box in boxes),
             "</svg>\n",
         ]
+    )
+
+
+def _frame(frame: Frame) -> str:
+    left, top = frame.left, frame.top
+    return (
+        f'<rect class="frame" x="{left}" y="{top}" width="{frame.width}" height="{frame.height}" rx="10"/>\n'
+        f'<text class="note" x="{left + 12}" y="{top + 20}">{escape(frame.text)}</text>'
     )
 
 

@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from kettle.userlog.formats import Form, Format, format_of
     from kettle.userlog.framing import UserLogFormatError
     from kettle.userlog.parsing import event_of, parse
-    from kettle.userlog.projector import LogLine, UserLogProjector
+    from kettle.userlog.projector import UserLogProjector
     from kettle.userlog.reader import Heading, LogReader, heading
     from kettle.userlog.rendering import render
+    from kettle.userlog.routed_lines import LogLine
     from kettle.userlog.shard_follower import Checkpoint, Missing, Writer, follow
     from kettle.userlog.tail import Tail
 
@@ -115,7 +116,7 @@ _ELSEWHERE: Final = {
     "UserLogFormatError": "framing",
     "event_of": "parsing",
     "parse": "parsing",
-    "LogLine": "projector",
+    "LogLine": "routed_lines",
     "UserLogProjector": "projector",
     "Heading": "reader",
     "LogReader": "reader",

@@ -9,15 +9,15 @@ the attempt has ended, after the eviction, because that is when tools may touch 
 written only for an attempt whose start was written.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
-from pathlib import PurePosixPath
-from typing import Final, NamedTuple, cast, get_args
+from collections.abc import Iterator, Mapping
+from datetime import tzinfo
+from typing import Final, cast, get_args
 
 import msgspec
 
 from kettle.tasks.sentences import step_sentence
-from kettle.userlog.event_to_ad import TRIGGERS, TYPES, attributes, nested, number_of, quoted
+from kettle.userlog.attempt_events import evicted, executing, terminated, transfers, written_attributes
+from kettle.userlog.event_to_ad import nested
 from kettle.userlog.events import (
     OF_CLUSTER,
     Aborted,
@@ -25,31 +25,28 @@ from kettle.userlog.events import (
     ClusterRemove,
     ClusterSubmit,
     Disconnected,
-    Evicted,
     Executing,
     FactoryPaused,
     FactoryResumed,
-    FileTransfer,
     Generic,
     Held,
-    JobAdInformation,
     LogEvent,
     Reconnected,
     ReconnectFailed,
     Released,
+    Resource,
     Submitted,
     Suspended,
-    Terminated,
     Unsuspended,
 )
 from kettle.userlog.job_ad_information import JobAds
 from kettle.userlog.node_events import node_executing, node_terminated
 from kettle.userlog.projector_state import Cluster, Job, ProjectorState
-from kettle.userlog.rendering import render
-from kettle.userlog.routes import OwnLogs, Route, Routes, names_in
+from kettle.userlog.routed_lines import LogLine, RoutedLines
+from kettle.userlog.routes import OwnLogs, Routes, names_in
 from kettle.userlog.usage import Allocation, cpu_times, plus, table
-from kettle_wire.ads.types import Ad, Expr, Scalar
-from kettle_wire.attempts import Ending
+from kettle_wire.ads.types import Scalar
+from kettle_wire.attempts import Ending, Usage
 from kettle_wire.codes import VacateCode
 from kettle_wire.event_expansion import expanded
 from kettle_wire.events import (
@@ -87,18 +84,7 @@ from kettle_wire.jobs import JobId
 
 FIRST_OF_INPUT, FIRST_OF_OUTPUT = 1, 4
 """The kinds of event 040 that say that files wait for their turn."""
-
-
 _OF_JOBS: Final = get_args(JobEvent)
-
-
-class LogLine(NamedTuple):
-    """One event for one file."""
-
-    path: PurePosixPath
-    text: str
-    owner: str = ""
-    """Whose file it is."""
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -126,11 +112,11 @@ class UserLogProjector:
         since: int = 0,
     ) -> None:
         self._address = address
-        self._zone = zone
         self._state = _decoder.decode(snapshot) if snapshot else ProjectorState(since=since)
-        self._routes = OwnLogs() if routes is None else routes
         self._options = options
         self._ads = JobAds(self._state.told, schedd)
+        self._routes = OwnLogs() if routes is None else routes
+        self._line = RoutedLines(self._state, self._routes, self._ads, zone).lines
 
     @property
     def frame(self) -> int:
@@ -229,7 +215,7 @@ class UserLogProjector:
         ad = self._ad(job)
         names, notes = names_in(ad.get("SubmitEventNotesAttrs")), _notes(ad)
         if names and not ad.get("SubmitEventNotes") and (said := self._ads.said(job, names)):
-            return [nested(_written(list(said.items()))).expr, *notes[1:]]
+            return [nested(written_attributes(list(said.items()))).expr, *notes[1:]]
         return notes
 
     def _of_staying(self, job: JobId, event: Event, at: float) -> Iterator[LogLine]:
@@ -295,31 +281,16 @@ class UserLogProjector:
         return f"<{allocation.address or f'0.0.0.0:0?alias={state.startd}'}>"
 
     def _moved(self, job: JobId, state: Job, moved: Transfer | None, first: int) -> Iterator[LogLine]:
-        """Files were moved on their own: queued, started, finished, each with its time."""
-        if moved is None:
-            return
-        began, ended = moved.began, moved.ended
-        queued = round(moved.queued)
-        yield from self._line(FileTransfer(job=job, at=max(0.0, moved.began - moved.queued), kind=first))
-        yield from self._line(
-            FileTransfer(job=job, at=began, kind=first + 1, queued=queued, host=self._host(state))
-        )
-        yield from self._line(FileTransfer(job=job, at=ended, kind=first + 2))
+        for event in transfers(job, moved, first, self._host(state)):
+            yield from self._line(event)
 
     def _executing(self, job: JobId, state: Job, at: float) -> Executing:
         allocation = self._state.claims.get(state.claim, Allocation())
-        return Executing(
-            job=job,
-            at=at,
-            host=self._host(state),
-            slot=state.slot,
-            attributes=_written(
-                [
-                    *((name, value) for name, value in allocation.attributes() if value is not None),
-                    *allocation.asked(names_in(self._ad(job).get("UserLogExecuteEventAttrs"))),
-                ]
-            ),
-        )
+        return executing(job, at, self._host(state), state.slot, allocation, self._ad(job))
+
+    def _usage_table(self, job: JobId, state: Job, usage: Usage, *, execute: float = 0.0) -> list[Resource]:
+        allocation = self._state.claims.get(state.claim, Allocation())
+        return table(self._ad(job), allocation, usage, execute=execute)
 
     def _vacated(self, job: JobId, state: Job, event: JobVacated, at: float) -> Iterator[LogLine]:
         ending, usage = event.ending, event.usage
@@ -340,18 +311,7 @@ class UserLogProjector:
             ran = event.exit
             yield from self._moved(job, state, ran.output if ran is not None else None, FIRST_OF_OUTPUT)
             yield from self._line(
-                Evicted(
-                    job=job,
-                    at=at,
-                    code=code,
-                    subcode=subcode,
-                    requeued=ran if ending.code == VacateCode.JobShouldRequeue else None,
-                    remote=cpu_times(usage),
-                    sent=usage.sent,
-                    received=usage.received,
-                    reason=reason,
-                    resources=table(self._ad(job), self._state.claims.get(state.claim, Allocation()), usage),
-                )
+                evicted(job, at, (code, subcode, reason), event, self._usage_table(job, state, usage))
             )
         state.waiting, state.attempt, state.started_at, state.disconnected = [], 0, 0.0, False
         for said in waiting:
@@ -372,31 +332,10 @@ class UserLogProjector:
             )
             return
         state.total = plus(state.total, event.usage)
-        ran = event.exit
-        exited = datetime.fromtimestamp(int(ran.at or at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        how = f"signal {ran.signal}" if ran.signal is not None else f"exit-code {ran.code}"
-        yield from self._moved(job, state, ran.output, FIRST_OF_OUTPUT)
-        execute = ran.at - state.started_at if ran.at and state.started_at else 0.0
-        yield from self._line(
-            Terminated(
-                job=job,
-                at=at,
-                exit=ran,
-                run_remote=cpu_times(event.usage),
-                total_remote=cpu_times(state.total),
-                sent=event.usage.sent,
-                received=event.usage.received,
-                total_sent=state.total.sent,
-                total_received=state.total.received,
-                resources=table(
-                    self._ad(job),
-                    self._state.claims.get(state.claim, Allocation()),
-                    event.usage,
-                    execute=execute,
-                ),
-                ticket=f"Job terminated of its own accord at {exited} with {how}.",
-            )
-        )
+        yield from self._moved(job, state, event.exit.output, FIRST_OF_OUTPUT)
+        execute = event.exit.at - state.started_at if event.exit.at and state.started_at else 0.0
+        resources = self._usage_table(job, state, event.usage, execute=execute)
+        yield from self._line(terminated(job, at, event, state.total, resources))
         yield from self._gone(job, at)
 
     def _said(self, job: JobId, event: Event, at: float) -> Iterator[LogLine]:
@@ -442,7 +381,7 @@ class UserLogProjector:
                     at=at,
                     jobs=cluster.made,
                     items=cluster.items,
-                    completion=_completion(cluster),
+                    completion=cluster.completion,
                     reason=cluster.closed,
                 )
             )
@@ -452,47 +391,9 @@ class UserLogProjector:
     def _ad(self, job: JobId) -> Mapping[str, Scalar]:
         return self._state.clusters[job.cluster].ad_of(job.proc)
 
-    def _line(self, event: LogEvent) -> Iterator[LogLine]:
-        cluster = self._state.clusters[event.job.cluster]
-        whole = event.job.proc == OF_CLUSTER
-        for route in self._routes.of(cluster.ad if whole else self._ad(event.job), cluster.options):
-            if route.numbers is not None and number_of(event) not in route.numbers:
-                continue
-            yield LogLine(route.path, render(event, self._zone, route.written), cluster.owner)
-            if route.information and not whole:
-                told = self._information(event, route)
-                yield LogLine(route.path, render(told, self._zone, route.written), cluster.owner)
-
-    def _information(self, event: LogEvent, route: Route) -> JobAdInformation:
-        """The event again, and the requested attributes of the job, as in HTCondor."""
-        said = attributes(event, route.written, self._zone) | self._ads.said(event.job, route.information)
-        number = JobAdInformation.number
-        trigger: Ad = {
-            "TriggerEventTypeNumber": number_of(event),
-            "TriggerEventTypeName": TRIGGERS[number_of(event)],
-        }
-        head: Ad = {"MyType": TYPES[number], "EventTypeNumber": number}
-        told = sorted((said | head | trigger).items(), key=lambda member: member[0].lower())
-        return JobAdInformation(job=event.job, at=event.at, attributes=dict(told))
-
 
 def _notes(ad: Mapping[str, Scalar]) -> list[str]:
     """Of the submitter's programs, then his own; an empty one keeps the place of the first."""
     said = [ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes")]
     notes = [note if isinstance(note, str) else "" for note in said]
     return notes if notes[1] else [note for note in notes if note]
-
-
-def _completion(cluster: Cluster) -> int:
-    if cluster.made >= cluster.items:
-        return 1
-    return 2 if cluster.paused else 0
-
-
-def _written(said: Sequence[tuple[str, Scalar]]) -> list[tuple[str, str]]:
-    """Names and expressions."""
-    return [
-        (name, quoted(value) if isinstance(value, str) else str(value).lower())
-        for name, value in said
-        if not isinstance(value, Expr)
-    ]

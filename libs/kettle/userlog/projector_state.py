@@ -78,6 +78,11 @@ class Cluster(msgspec.Struct):
         """Of the attributes that its jobs have among them."""
         return {*self.ad, *self.columns}
 
+    @property
+    def completion(self) -> int:
+        """The number in event 036: all jobs are made, its making is paused, or neither."""
+        return 1 if self.made >= self.items else 2 if self.paused else 0
+
     def ad_of(self, proc: int) -> Mapping[str, Scalar]:
         """What is kept of the ad of one job."""
         if not self.columns:

@@ -23,8 +23,8 @@ from kettle.userlog.events import Generic, LogEvent
 from kettle.userlog.formats import Form, Format
 from kettle.userlog.framing import Blocks, UserLogFormatError
 from kettle.userlog.parsing import event_of
-from kettle.userlog.projector import LogLine
 from kettle.userlog.rendering import render
+from kettle.userlog.routed_lines import LogLine
 from kettle_wire.jobs import JobId
 
 _MODE: Final = 0o644

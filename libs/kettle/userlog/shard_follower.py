@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Generic, Protocol, TypeVar
 
 from kettle.userlog.appender import UserLogError
-from kettle.userlog.projector import LogLine
+from kettle.userlog.routed_lines import LogLine
 from kettle.userlog.tail import Tail
 from kettle_wire import frames
 from kettle_wire.frames import Frame, Hollow

@@ -21,6 +21,7 @@ from kettle.storage import PgWorkingSet
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.claims.requester import ClaimRequester
 from kettle_services.schedd.commands.attempt_reports import AttemptReports
 from kettle_services.schedd.commands.deeds import DeedsForOthers
 from kettle_services.schedd.commands.entrypoint_door import EntrypointDoor
@@ -56,6 +57,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import member_jobs
 from kettle_wire.commands import schedd as commands
+from kettle_wire.commands.attempt_reports import REPORT, SYNC
 from kettle_wire.commands.outputs import FIND_OUTPUTS
 from kettle_wire.commands.queue import SUBMIT_FROM_JOB, Submitted
 from kettle_wire.commands.routing import LIST_UNROUTED, ROUTE_JOBS
@@ -95,20 +97,20 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
         )
         flock = Flock(bus, queue, tasks, settings)
         claims = ClaimLifecycle(flock.ways, recorder, shadows, secrets, tasks, settings, flock.named)
-        flock.use(claims)
+        flock.use(claims.requester)
         recorder.on_change(flock.on_event)
         gangs = GangClaims(recorder, claims, shadows, tasks, settings)
         adverts = ScheddAdvertiser(
-            bus, subjects, queue, claims, settings, flock.ad, joined=bool(bus.identity.access_point)
+            bus, subjects, queue, claims.requester, settings, flock.ad, joined=bool(bus.identity.access_point)
         )
         recorder.on_change(adverts.on_event)
         flock.on_change(adverts.wake)
-        home_jobs, batch_jobs = _without_match(recorder, claims, settings)
-        claims.on_refused(adverts.wake)
+        home_jobs, batch_jobs = _without_match(recorder, claims.requester, settings)
+        claims.requester.on_refused(adverts.wake)
         recorder.on_cooldown_over(adverts.wake)
         for job in queue.waiting.cooling:
             recorder.start_cooldown(job)
-        claims.reuse_or_end_idle()
+        claims.reuser.reuse_or_end_idle()
         policies = Policies(recorder, shadows, settings)
 
         def offered() -> None:
@@ -126,8 +128,8 @@ async def serve(rt: Runtime, settings: ScheddSettings) -> None:
             tasks.create_task(deferrals.watch_times(), name="deferrals"),
             tasks.create_task(factories.materialize_jobs(), name="factories"),
             tasks.create_task(adverts.publish_ads(), name="adverts"),
-            tasks.create_task(claims.renew_leases(), name="keep alive"),
-            tasks.create_task(claims.idle.watch_claims(claims.reuse_idle), name="idle claims"),
+            tasks.create_task(claims.renewer.renew_leases(), name="keep alive"),
+            tasks.create_task(claims.idle.watch_claims(claims.reuser.reuse_idle), name="idle claims"),
             tasks.create_task(home_jobs.start_jobs(), name="local jobs"),
             tasks.create_task(flock.watch_demand(), name="flocking"),
             tasks.create_task(batch_jobs.start_jobs(), name="batch jobs"),
@@ -195,7 +197,7 @@ def _answers(
         home_jobs,
         factories,
         limits,
-        claims.refusals,
+        claims.requester.refusals,
         settings,
         seal,
         flock.explain,
@@ -230,7 +232,7 @@ def _answers(
         command(commands.ACT, actions.act),
         command(commands.EDIT, FactoryEdits(recorder, settings, deeds).edit),
         command(commands.EDIT_JOBS, edits.edit),
-        command(commands.RUN_NOW, RunNowCommands(recorder, claims).run_now, remember=REMEMBERED_S),
+        command(commands.RUN_NOW, RunNowCommands(recorder, claims.requester).run_now, remember=REMEMBERED_S),
         query(commands.QUERY_JOBS, questions.query_jobs),
         query(commands.QUERY_EVENTS, questions.query_events),
         query(commands.OPEN_SEALED, questions.open_sealed),
@@ -241,8 +243,8 @@ def _answers(
         query(FIND_OUTPUTS, OutputCommands(recorder, shadows, questions, settings).find),
         command(commands.RELEASE_SPOOLED, spooling.release),
         command(commands.MATCHED, attempt_reports.accept_matches),
-        command(commands.SYNC, attempt_reports.sync_shadow),
-        command(commands.REPORT, attempt_reports.record_reports),
+        command(SYNC, attempt_reports.sync_shadow),
+        command(REPORT, attempt_reports.record_reports),
         *(_routing(pipeline, recorder, seal, door, settings) if door is not None else []),
         command(REPORT_SERVICES, ServiceReports(recorder, auditor).report),
         *_of_sessions(pipeline, recorder, submissions, actions, edits, reasons),
@@ -270,11 +272,11 @@ def _alike(
 
 
 def _without_match(
-    recorder: QueueRecorder, claims: ClaimLifecycle, settings: ScheddSettings
+    recorder: QueueRecorder, requester: ClaimRequester, settings: ScheddSettings
 ) -> tuple[LocalUniverse, BatchUniverse]:
     """What starts jobs that need no match: here, and in the batch systems of a compute entrypoint."""
-    home_jobs = LocalUniverse(recorder.queue, claims, settings)
-    batch_jobs = BatchUniverse(recorder.queue, claims, settings)
+    home_jobs = LocalUniverse(recorder.queue, requester, settings)
+    batch_jobs = BatchUniverse(recorder.queue, requester, settings)
     for starts in (home_jobs, batch_jobs) if settings.entrypoint else (home_jobs,):
         recorder.on_change(starts.on_event)
         recorder.on_cooldown_over(starts.wake)

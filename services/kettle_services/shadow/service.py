@@ -42,7 +42,8 @@ from kettle_services.shadow.spool.checkpoints import Spool, condemned
 from kettle_services.shadow.spool.job_files import SpooledFiles
 from kettle_services.shadow.spool.submitter_transfers import Spooling
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands import schedd
+from kettle_wire.commands import attempt_reports
+from kettle_wire.commands.attempt_reports import SYNC, ShadowOrders, ShadowSync
 from kettle_wire.commands.questions import (
     Answered,
     Ask,
@@ -53,7 +54,6 @@ from kettle_wire.commands.questions import (
     SignUrls,
     StreamPiece,
 )
-from kettle_wire.commands.schedd import SYNC, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import (
     ANSWER,
     FETCH_INPUT,
@@ -205,7 +205,7 @@ class Shadow:
             known.leave()
         follower = GangFollower if is_parallel(assignment.ad) else AttemptFollower
         attempt = follower(assignment, self._side)
-        for startd, report in self._strays.take(schedd.Attempt(assignment.job, assignment.attempt)):
+        for startd, report in self._strays.take(attempt_reports.Attempt(assignment.job, assignment.attempt)):
             _hear(attempt, startd, report)
         followed = self._attempts[assignment.job] = Followed(attempt)
         followed.task = self._tasks.create_task(self._follow(attempt), name=f"job {assignment.job}")
@@ -430,7 +430,7 @@ class Shadow:
     async def _exchange(self) -> float:
         """Compare lists once; seconds to the next time."""
         listed = [
-            schedd.Attempt(job, followed.attempt.assignment.attempt)
+            attempt_reports.Attempt(job, followed.attempt.assignment.attempt)
             for job, followed in self._attempts.items()
         ]
         strays, began = self._strays.attempts(), time.monotonic()

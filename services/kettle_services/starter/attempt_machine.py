@@ -6,6 +6,7 @@ from typing import Final, assert_never
 from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.attempts.messages import ReportMessage
 from kettle.execution.job_environment.job_ad import JobAd
+from kettle.stimuli.stimulus_log import open_log
 from kettle_services.starter.deadlines import Deadlines
 from kettle_services.starter.domain.instructions import Instruction, Work
 from kettle_services.starter.domain.state import StarterPhase, StarterState
@@ -15,7 +16,7 @@ from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.parts import StarterParts
 from kettle_services.starter.reports.composition import ReportComposer
 from kettle_services.starter.reports.startd_connection import StartdConnection
-from kettle_services.starter.stimulus_log import stimulus_log
+from kettle_services.starter.stimulus_log import VARIABLE, RecordedStep
 from kettle_wire.worker_reports import Body, Continued, Report, Suspended
 
 
@@ -40,7 +41,9 @@ class AttemptMachine:
         self._reporter: Final = reporter
         self._parts: Final = parts
         self._line: Final = line
-        self._log = stimulus_log(spec, state)
+        self._log = open_log(VARIABLE, spec.id.name)
+        if self._log is not None:
+            self._log.add(state)
         self.state = state
         self.work = Work.START
         self.started: Report | None = None
@@ -56,7 +59,7 @@ class AttemptMachine:
         """
         self.state, instructions = step(self.state, stimulus)
         if self._log is not None:
-            self._log.add(stimulus, self.state)
+            self._log.add(RecordedStep(stimulus, self.state))
             if self.state.phase is StarterPhase.OVER:
                 self._log.close()
         for instruction in instructions:

@@ -19,7 +19,7 @@ from kettle_services.shadow.wiring import running
 from kettle_wire.ads import Ad
 from kettle_wire.ads.types import Scalar
 from kettle_wire.attempts import AttemptResult, ExitRecord
-from kettle_wire.commands.schedd import (
+from kettle_wire.commands.attempt_reports import (
     REPORT,
     SYNC,
     Attempt,

@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from kettle.bus.ports import RefusedError
-from kettle_wire.commands.schedd import Attempt, Used
+from kettle_wire.commands.attempt_reports import Attempt, Used
 from kettle_wire.commands.startd import Activate
 from kettle_wire.events import Usage
 from kettle_wire.identity import Identity

@@ -8,7 +8,7 @@ from kettle.bus.memory import MemoryBus
 from kettle.bus.ports import RefusedError
 from kettle.testing.patience import PATIENCE_S
 from kettle_wire.attempts import Ending
-from kettle_wire.commands.schedd import Attempt
+from kettle_wire.commands.attempt_reports import Attempt
 from kettle_wire.commands.shadow import Stop
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects

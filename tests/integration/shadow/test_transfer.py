@@ -14,7 +14,7 @@ from kettle.testing.patience import PATIENCE_S
 from kettle_services.shadow import service
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
-from kettle_wire.commands.schedd import Attempt, Saved
+from kettle_wire.commands.attempt_reports import Attempt, Saved
 from kettle_wire.commands.shadow import FETCH_INPUT, Assignment, FetchInput
 from kettle_wire.commands.startd import FetchOutput, Piece
 from kettle_wire.identity import Identity, daemon

@@ -9,9 +9,9 @@ from kettle.bus.ports import RefusedError
 from kettle_services.shadow.file_transfer.input_files import Inputs
 from kettle_wire.ads import Ad
 from kettle_wire.ads.types import Scalar
+from kettle_wire.commands.attempt_reports import Attempt, AttemptsRecorded, ReportAttempts
 from kettle_wire.commands.chirp import Chirped, OnPath, Trouble
 from kettle_wire.commands.questions import Answered, Ask, SignUrls
-from kettle_wire.commands.schedd import Attempt, AttemptsRecorded, ReportAttempts
 from kettle_wire.commands.shadow import (
     ANSWER,
     FETCH_INPUT,

@@ -36,7 +36,7 @@ async def adverts(ap: Schedd, *, too_large: str = "") -> tuple[ScheddAdvertiser,
 
     bus.put = put  # type: ignore[method-assign]  # a limit that a bus in memory has not
     settings = ScheddSettings(name="ap")
-    return ScheddAdvertiser(bus, world.subjects, ap.recorder.queue, ap.claims, settings), taken
+    return ScheddAdvertiser(bus, world.subjects, ap.recorder.queue, ap.claims.requester, settings), taken
 
 
 async def record(ap: Schedd, claim: str, limits: Mapping[str, float]) -> None:
@@ -94,14 +94,14 @@ async def test_a_submitter_uses_no_more_limits_than_its_ad_can_name(tmp_path: Pa
             capability="k",
             limits={"x": 1.0},
         )
-        ap.claims.request_matched(match)
-        assert 0 == ap.claims.asked.total()
+        ap.claims.requester.request_matched(match)
+        assert 0 == ap.claims.requester.asked.jobs.total()
 
         await ap.recorder.record([("claim/one", ClaimEnded(claim="one", reason="over"))])
 
         assert {free, limited} == requested()
-        ap.claims.request_matched(match)
-        assert 1 == ap.claims.asked.total()
+        ap.claims.requester.request_matched(match)
+        assert 1 == ap.claims.requester.asked.jobs.total()
 
 
 async def test_the_largest_sum_of_limits_can_be_read(tmp_path: Path) -> None:

@@ -25,8 +25,15 @@ from kettle_services.schedd.queue.recorder import QueueRecorder, restore
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.attempts import AttemptResult, ExitRecord
-from kettle_wire.commands.schedd import REPORT as REPORT_ATTEMPTS
-from kettle_wire.commands.schedd import SYNC, Attempt, AttemptReport, Ended, ReportAttempts, ShadowSync
+from kettle_wire.commands.attempt_reports import REPORT as REPORT_ATTEMPTS
+from kettle_wire.commands.attempt_reports import (
+    SYNC,
+    Attempt,
+    AttemptReport,
+    Ended,
+    ReportAttempts,
+    ShadowSync,
+)
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 

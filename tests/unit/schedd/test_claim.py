@@ -54,15 +54,6 @@ def test_a_clock_that_is_not_known_renews_nothing() -> None:
     assert leases.is_over("m", LEASE, 101.1 + LEASE + MARGIN)
 
 
-def test_a_claim_is_lost_when_its_startd_says_so_twice() -> None:
-    """The first time the worker's last report may still be under way."""
-    leases = ClaimLeases(margin=MARGIN)
-    assert [] == leases.suspect(["a", "b"], ["a"])
-    assert ["a"] == leases.suspect(["a", "b"], ["a", "b"])
-    assert [] == leases.suspect(["b"], [])
-    assert [] == leases.suspect(["b"], ["b"])
-
-
 def test_a_worker_that_never_answers_is_given_up() -> None:
     """Renewals without an answer do not delay the end."""
     leases = ClaimLeases(margin=MARGIN)

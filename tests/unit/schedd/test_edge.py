@@ -14,7 +14,8 @@ from kettle_services.schedd.domain.submission.validation import JOB_BYTES, Unacc
 from kettle_services.schedd.shadows.dispatch import MESSAGE_BYTES, fitting
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
-from kettle_wire.commands.schedd import ACT, EDIT, EDIT_JOBS, RUN_NOW, SUBMIT, AttemptReport, Ended
+from kettle_wire.commands.attempt_reports import AttemptReport, Ended
+from kettle_wire.commands.schedd import ACT, EDIT, EDIT_JOBS, RUN_NOW, SUBMIT
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.events import Usage

@@ -18,6 +18,7 @@ from kettle.testing.services import eventually
 from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.claims.gangs import GangClaims
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.domain.claims.states import ClaimStimulus
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.replay import Replay
 from kettle_services.schedd.queue.recorder import QueueRecorder, restore
@@ -26,7 +27,8 @@ from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
-from kettle_wire.commands.schedd import Attempt, MatchedSlot, ShadowSync
+from kettle_wire.commands.attempt_reports import Attempt, ShadowSync
+from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.commands.startd import (
     RELEASE,
     REQUEST_CLAIMS,
@@ -118,13 +120,13 @@ class Schedd:
         """
         Try again to give back what is to be; whether no machine has a claim any more, and none is on record.
         """
-        self.claims.returns.retry_releases()
+        self.claims.releases.retry_releases()
         return not (self.queue.claims or any(machine.held for machine in self.machines))
 
     @property
     def refusal(self) -> str:
         """Why the job did not get its slots the last time."""
-        return self.claims.refusals.last_refusal(("eve", self.queue.autocluster(JOB)))
+        return self.claims.requester.refusals.last_refusal(("eve", self.queue.autocluster(JOB)))
 
     async def replayed(self) -> Queue:
         """What the next schedd would know."""
@@ -225,7 +227,7 @@ async def test_too_few_slots_are_not_asked_for() -> None:
     """A part of what a job needs is of no use to it."""
     async with schedd() as ap:
         ap.match(slots=2)
-        assert not ap.claims.asked
+        assert not ap.claims.requester.asked.jobs
         assert [0, 0] == [machine.asked for machine in ap.machines]
 
 
@@ -235,13 +237,13 @@ async def test_a_job_runs_again_when_all_of_its_claims_are_over() -> None:
         ap.match()
         await so(lambda: ap.queue.jobs[JOB].job.status == "running")
         first, second, third = ap.queue.jobs[JOB].job.attempt.claims
-        ap.claims.record_loss(second, LOST)
+        ap.claims.ends.lose(second, ClaimStimulus.LEASE_OVER, LOST)
         sync = ShadowSync(shadow="s", attempts=[Attempt(JOB, 1)])
         [stop] = ap.shadows.sync(sync, [JOB]).stop
         assert ([second], LOST) == (stop.lost, stop.ending)
         assert ap.queue.jobs[JOB].job.status == "running"
-        ap.claims.record_loss(first, LOST)
+        ap.claims.ends.lose(first, ClaimStimulus.LEASE_OVER, LOST)
         assert ap.queue.jobs[JOB].job.status == "running"
-        ap.claims.record_loss(third, LOST)
+        ap.claims.ends.lose(third, ClaimStimulus.LEASE_OVER, LOST)
         assert ap.queue.jobs[JOB].job.runnable
-        assert ({}, set()) == (ap.queue.claims, ap.shadows.lost)
+        assert ({}, set()) == (ap.queue.claims, ap.queue.live.lost)

@@ -1,12 +1,12 @@
 """Jobs that run where they were submitted: which may start, in what order, and how they are counted."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from kettle.runtime.local_startd import LocalStartd, leave_word
+from kettle_services.schedd.domain.claims.asked import AskedClaims
 from kettle_services.schedd.domain.claims.claim import Claim
 from kettle_services.schedd.domain.jobs.commands import Assign, End
 from kettle_services.schedd.domain.jobs.decide import decide
@@ -139,10 +139,10 @@ class Claims:
     """Notes for how many jobs of whom claims are asked."""
 
     def __init__(self) -> None:
-        self.asked: Counter[tuple[str, int]] = Counter()
+        self.asked = AskedClaims()
 
     def request_matched(self, match: MatchedSlot, _refused: object) -> None:
-        self.asked[match.submitter, match.autocluster] += match.count
+        self.asked.enter(match, match.count)
 
 
 async def test_no_owner_takes_all_places_of_the_scheduler_universe(tmp_path: Path) -> None:
@@ -158,7 +158,9 @@ async def test_no_owner_takes_all_places_of_the_scheduler_universe(tmp_path: Pat
     universe = LocalUniverse(found, cast("Any", claims), settings)
     for _ in range(2):
         await universe.start_allowed()
-        assert {"alice": 3, "eve": 1} == {submitter: asked for (submitter, _), asked in claims.asked.items()}
+        assert {"alice": 3, "eve": 1} == {
+            submitter: asked for (submitter, _), asked in claims.asked.jobs.items()
+        }
     assert "as many jobs of alice run" in universe.explain(JobId(1, 4))
     assert "" == universe.explain(JobId(2, 0))
 

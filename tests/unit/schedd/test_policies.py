@@ -30,7 +30,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
-from kettle_wire.commands.schedd import (
+from kettle_wire.commands.attempt_reports import (
     REPORT,
     SYNC,
     Attempt,

@@ -9,8 +9,8 @@ from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode, VacateCode
+from kettle_wire.commands.attempt_reports import REPORT, AttemptReport, Ended, ReportAttempts
 from kettle_wire.commands.routing import Routing
-from kettle_wire.commands.schedd import REPORT, AttemptReport, Ended, ReportAttempts
 from kettle_wire.events import ClaimGranted, Event, JobAssigned, JobEdited, JobStarted
 from kettle_wire.jobs import JobId
 

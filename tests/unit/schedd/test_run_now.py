@@ -98,7 +98,7 @@ class Schedd:
 
     def restart(self) -> None:
         """Remember nothing but what is recorded."""
-        run_now = RunNowCommands(self.recorder, self.claims).run_now
+        run_now = RunNowCommands(self.recorder, self.claims.requester).run_now
         self.asked = Endpoints(
             [CommandPipeline(self.recorder).command(RUN_NOW, run_now, remember=REMEMBERED_S)]
         )
@@ -150,7 +150,7 @@ async def schedd(home: Path, *, request_claim_timeout: float = 60.0) -> AsyncGen
             bus, queue, secrets, AttributeSeal([bytes(32)]), tasks, Telemetry(), interval=1.0
         )
         claims = ClaimLifecycle(bus, recorder, shadows, secrets, tasks, settings)
-        ap = Schedd(recorder, claims, LocalUniverse(queue, claims, settings), startd)
+        ap = Schedd(recorder, claims, LocalUniverse(queue, claims.requester, settings), startd)
         await ap.submit({}, count=2)
         granted = ClaimGranted(
             claim="c", startd="ep", slot="s@ep", slot_ad={}, submitter="eve", autocluster=0, lease=60.0
@@ -162,7 +162,7 @@ async def schedd(home: Path, *, request_claim_timeout: float = 60.0) -> AsyncGen
         ])  # fmt: skip
         yield ap
         startd.says = "enough"
-        await so(lambda: not claims.asked)
+        await so(lambda: not claims.requester.asked.jobs)
         shadows.close()
         committing.cancel()
 
@@ -176,7 +176,7 @@ async def test_now_is_accepted_once_per_id_and_looked_at_anew_under_another(tmp_
         assert URGENT == await ap.now("one")
         assert 1 == len(ap.startd.claims)
         ap.startd.says = "the claim has lapsed"
-        await so(lambda: not ap.claims.asked)
+        await so(lambda: not ap.claims.requester.asked.jobs)
 
         said = await ap.refused("two")
 
@@ -204,15 +204,15 @@ async def test_a_swap_that_came_to_nothing_counts_for_nothing(
             ("job/2.0", JobAssigned(attempt=1, claim="d", slot="s@ep", startd="ep")),
             ("job/2.0", JobStarted(attempt=1, pid=6, at=1.0)),
         ])  # fmt: skip
-        before = ap.claims.count("eve")
+        before = ap.claims.requester.count("eve")
         await ap.asked.ask(RUN_NOW, RunNow(id="x", job=URGENT, instead_of=[JobId(2, 0)]), EVE)
-        assert before + 1 == ap.claims.count("eve")
-        assert limits == ap.claims.asked_limits.of("eve")
+        assert before + 1 == ap.claims.requester.count("eve")
+        assert limits == ap.claims.requester.asked.limits.of("eve")
         ap.startd.says = "the claim has lapsed"
-        await so(lambda: not ap.claims.asked)
+        await so(lambda: not ap.claims.requester.asked.jobs)
 
-        assert before == ap.claims.count("eve")
-        assert {} == ap.claims.asked_limits.of("eve")
+        assert before == ap.claims.requester.count("eve")
+        assert {} == ap.claims.requester.asked.limits.of("eve")
 
 
 async def test_the_answer_of_now_outlives_its_schedd(tmp_path: Path) -> None:
@@ -283,13 +283,13 @@ async def test_a_job_does_not_wait_for_one_slot_for_ever(tmp_path: Path) -> None
     """
     shown: list[int] = []
     async with schedd(tmp_path, request_claim_timeout=0.05) as ap:
-        ap.claims.on_refused(lambda: shown.append(ap.claims.asked.total()))
+        ap.claims.requester.on_refused(lambda: shown.append(ap.claims.requester.asked.jobs.total()))
         number = ap.recorder.queue.autocluster(URGENT)
         match = MatchedSlot(
             submitter="eve", autocluster=number, count=1, slot="s@ep", startd="ep", capability="k"
         )
-        ap.claims.request_matched(match)
-        assert 1 == ap.claims.asked.total()
+        ap.claims.requester.request_matched(match)
+        assert 1 == ap.claims.requester.asked.jobs.total()
 
         await so(lambda: bool(shown))
 
@@ -305,7 +305,7 @@ async def test_local_jobs_are_started_a_hundred_at_a_time(tmp_path: Path) -> Non
         counts: list[int] = []
         for _ in range(3):
             await ap.home_jobs.start_allowed()
-            counts.append(ap.claims.asked.total())
+            counts.append(ap.claims.requester.asked.jobs.total())
 
         assert [100, 150, 150] == counts
 

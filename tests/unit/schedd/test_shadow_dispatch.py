@@ -15,7 +15,7 @@ from kettle_services.schedd.claim_secrets import ClaimSecrets
 from kettle_services.schedd.domain.queue.fold import Queue, job_stream
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.ads import Scalar
-from kettle_wire.commands.schedd import Attempt, ShadowSync
+from kettle_wire.commands.attempt_reports import Attempt, ShadowSync
 from kettle_wire.commands.shadow import LOOK_AFTER, LookAfter
 from kettle_wire.commands.startd import Done
 from kettle_wire.events import ClaimGranted, ClusterSubmitted, JobAssigned

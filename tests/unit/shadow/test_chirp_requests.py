@@ -14,8 +14,8 @@ from kettle_services.shadow.chirp.requests import Chirping, Terms
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_wire.ads import Ad
+from kettle_wire.commands.attempt_reports import Told
 from kettle_wire.commands.chirp import Chirped, GetAttribute, Note, OnPath, SetAttribute, Trouble
-from kettle_wire.commands.schedd import Told
 
 pytestmark = pytest.mark.asyncio
 TERMS = Terms(at_once=5, hourly=0)

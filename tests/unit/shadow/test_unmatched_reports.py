@@ -2,7 +2,7 @@
 
 from kettle_services.shadow.attempts.unmatched_reports import UnmatchedReports
 from kettle_wire.attempts import AttemptResult
-from kettle_wire.commands.schedd import Attempt
+from kettle_wire.commands.attempt_reports import Attempt
 from kettle_wire.jobs import JobId
 from kettle_wire.worker_reports import FinalReport, OutputFile, Report
 

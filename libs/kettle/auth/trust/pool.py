@@ -37,7 +37,7 @@ from kettle.auth.bus_permissions import (
     permissions,
 )
 from kettle.auth.private_files import private_directory, write_private
-from kettle.auth.trust.accounts import Account, Use, uses
+from kettle.auth.trust.accounts import Account, uses
 from kettle.auth.trust.callout import ANSWERS, CalloutKeys, asked, callout_keys
 from kettle.auth.trust.jwts import encode
 from kettle.auth.trust.keys import KeyPair, TrustError
@@ -54,12 +54,12 @@ from kettle.auth.trust.server import (
     teller,
     user,
 )
+from kettle.auth.trust.shared_subjects import exported, imported
 from kettle.bus.credentials import ACCESS_POINT, GUEST, Credential
 from kettle_wire import identity
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects, token
 
-_NANOSECONDS: Final = 1_000_000_000
 CONNECTIONS: Final[Mapping[Account, int]] = {
     Account.PEOPLE: 4096,
     Account.WORKERS: 10_240,
@@ -160,8 +160,8 @@ class PoolTrust:
         accounts: dict[str, str] = {}
         for each, key in keys.items():
             more: dict[str, object] = {
-                "exports": _exports(each, shared),
-                "imports": _imports(each, shared, keys),
+                "exports": exported(each, shared),
+                "imports": imported(each, shared, keys),
                 "signing_keys": self._signing_keys(each),
             }
             if each in revoked:
@@ -363,58 +363,6 @@ def _scope(key: str, role: str, form: Permissions) -> dict[str, Any]:
         "role": role,
         "template": UNLIMITED | {"subs": SUBSCRIPTIONS} | form.claims(),
     }
-
-
-def _exports(which: Account, shared: Sequence[Use]) -> list[dict[str, Any]]:
-    """
-    Of what some use all of and others a part, the whole: a server takes no account whose exports overlap.  What each account uses
-    its imports say.
-    """
-    found: dict[tuple[str, bool], dict[str, Any]] = {}
-    for use in shared:
-        if use.of is not which:
-            continue
-        entry: dict[str, Any] = {"name": use.subject, "subject": use.subject, "type": _type(use)}
-        if not use.heard:
-            entry |= {
-                "response_type": "Stream" if use.many else "Singleton",
-                "response_threshold": int(use.answered_within * _NANOSECONDS),
-            }
-        found[use.subject, use.heard] = entry
-    return [
-        entry
-        for (subject, heard), entry in found.items()
-        if not any(subject != wider and heard == alike and covers(wider, subject) for wider, alike in found)
-    ]
-
-
-def covers(pattern: str, subject: str) -> bool:
-    """Whether one pattern of subjects has all that another one has."""
-    wanted, given = pattern.split("."), subject.split(".")
-    for place, part in enumerate(wanted):
-        if part == ">":
-            return len(given) > place
-        if place >= len(given) or given[place] == ">" or part not in {"*", given[place]}:
-            return False
-    return len(wanted) == len(given)
-
-
-def _imports(which: Account, shared: Sequence[Use], keys: Mapping[Account, KeyPair]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": use.subject,
-            "subject": use.subject,
-            "account": keys[use.of].public,
-            "type": _type(use),
-            "local_subject": use.local or use.subject,
-        }
-        for use in shared
-        if use.by is which
-    ]
-
-
-def _type(use: Use) -> str:
-    return "stream" if use.heard else "service"
 
 
 def _now() -> int:

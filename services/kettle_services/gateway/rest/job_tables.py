@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -35,6 +35,7 @@ from kettle_services.gateway.rest.job_statements import (
     plan_statement,
 )
 from kettle_services.gateway.rest.page_tokens import RowPlace
+from kettle_services.gateway.rest.query_plans import ExplainedPlan
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import JobStatus
@@ -47,36 +48,6 @@ MOST_GROUPS: Final = 10_000
 _BATCH: Final = 200
 """Rows whose ads are looked at before the event loop gets its turn."""
 QUERIES: Final = load(Path(__file__).parent.parent / "sql" / "queries.sql")
-
-
-class _Step(
-    msgspec.Struct,
-    frozen=True,
-    rename={
-        "kind": "Node Type",
-        "rows": "Plan Rows",
-        "below": "Plans",
-        "index": "Index Name",
-        "table": "Relation Name",
-    },
-):
-    """A step of the database's plan, as it explains it."""
-
-    kind: str
-    rows: int
-    below: "list[_Step]" = []
-    index: str = ""
-    table: str = ""
-
-    def steps(self) -> Iterator[str]:
-        """Itself and those below it."""
-        yield " ".join(word for word in (self.kind, self.index or self.table) if word)
-        for step in self.below:
-            yield from step.steps()
-
-
-class _Explained(msgspec.Struct, frozen=True, rename={"plan": "Plan"}):
-    plan: _Step
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -241,7 +212,7 @@ class Reading:
         table = LIVE if isinstance(asked, ListJobs) else PAST
         statement, condition = plan_statement(table, asked, wanted, after)
         said = await self._connection.fetchval(statement.text, *statement.arguments)
-        [explained] = msgspec.json.decode(said, type=list[_Explained])
+        [explained] = msgspec.json.decode(said, type=list[ExplainedPlan])
         return ListPlan(
             condition=condition,
             values=[str(value) for value in statement.arguments],

@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 from kettle.retry.backoff import Backoff
 from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
 from kettle_services.schedd.claims.request_outcomes import Undecided
+from kettle_services.schedd.claims.requester import granted_on
+from kettle_services.schedd.domain.claims.states import ClaimStimulus
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
@@ -59,10 +61,16 @@ class GangClaims:
     ) -> None:
         self._recorder = recorder
         self._queue = recorder.queue
-        self._claims = claims
+        self._requester = claims.requester
+        self._requests = claims.requests
+        self._ends = claims.ends
+        self._renew_soon = claims.renewer.renew_soon
+        self._assigning = claims.assigning
+        self._states = claims.states
         self._shadows = shadows
         self._tasks = tasks
-        self._settings = settings
+        self._deadline = settings.gang_deadline
+        self._terms = claims.terms
         self._failures: Counter[_Key] = Counter()
         self._forming: set[asyncio.Task[None]] = set()
 
@@ -75,20 +83,21 @@ class GangClaims:
             jobs_alike = (match.submitter, match.autocluster)
             slots.setdefault((jobs_alike, match.nodes), []).extend([match] * match.count)
         for (key, nodes), places in slots.items():
-            room = self._claims.limits.room_for(self._queue.demand.next_job(*key), self._claims.asked)
-            jobs = min(len(places) // nodes, self._queue.demand.count(*key) - self._claims.asked[key], room)
+            asked = self._requester.asked.jobs
+            room = self._requester.limits.room_for(self._queue.demand.next_job(*key), asked)
+            jobs = min(len(places) // nodes, self._queue.demand.count(*key) - asked[key], room)
             for first in range(0, jobs * nodes, nodes):
-                self._claims.asked[key] += 1
+                asked[key] += 1
                 task = self._tasks.create_task(self._form(key, places[first : first + nodes]), name="gang")
                 self._forming.add(task)
                 task.add_done_callback(self._forming.discard)
             if jobs <= 0:
-                self._claims.wake()
+                self._requester.wake()
 
     def give_back(self, claims: Iterable[str], reason: str) -> None:
         """Record that claims are over that were held together."""
         for claim in claims:
-            self._claims.record_end(claim, reason)
+            self._ends.give_back(claim, reason)
 
     def close(self) -> None:
         """Form no gangs any more; what was granted is on record, and the next schedd gives it back."""
@@ -108,30 +117,31 @@ class GangClaims:
             if not reason and job is not None:
                 del self._failures[key]
                 first, *others = [each.event for each in granted]
-                self._recorder.record(self._claims.assigning.assignment_events(job, first, others))
+                events = self._assigning.assignment_events(job, first, others)
+                for each in granted:
+                    self._states.feed(each.event.claim, ClaimStimulus.ASSIGNED)
+                self._recorder.record(events)
                 await self._recorder.shard.committed()
                 self._shadows.hand_over(job)
                 return
             self.give_back([each.event.claim for each in granted], reason)
-            self._claims.refusals.add_refusal(key, f"{len(places)} slots together", reason)
+            self._requester.refusals.add_refusal(key, f"{len(places)} slots together", reason)
             if job is not None:
                 self._failures[key] += 1
                 extra = {"submitter": key[0], "nodes": len(places), "granted": len(granted), "cause": reason}
                 _log.info("not all nodes of a job got a slot", extra=extra)
                 await asyncio.sleep(_AGAIN.delay(self._failures[key] - 1, random.random()))  # noqa: S311 - no secret
         finally:
-            self._claims.asked[key] -= 1
-            if not self._claims.asked[key]:
-                del self._claims.asked[key]
-            self._claims.wake()
+            self._requester.asked.leave_job(key)
+            self._requester.wake()
 
     async def _ask_for_all(self, key: _Key, places: list[MatchedSlot], granted: list[_Granted]) -> str:
         """Ask all machines at once and record what they grant; why that is not all, or nothing if it is."""
-        job, most = self._queue.demand.next_job(*key), self._settings.gang_deadline
+        job, most = self._queue.demand.next_job(*key), self._deadline
         if job is None:
             return "no job is left for the claims"
         ad = self._queue.ad(job)
-        lease = self._claims.terms.of(ad)
+        lease = self._terms.of(ad)
         on_slot = {match.slot: (match, places.count(match)) for match in places}
         try:
             async with asyncio.timeout(min(most, lease / 2)):
@@ -149,8 +159,8 @@ class GangClaims:
         try:
             async with asyncio.TaskGroup() as asking:
                 for match, count in slots:
-                    claims = self._claims.requests.new_ids(match.startd, count)
-                    request = self._claims.requests.request(match, ad, claims, lease)
+                    claims = self._requests.new_ids(match.startd, count)
+                    request = self._requests.request(match, ad, claims, lease)
                     asking.create_task(self._ask(match, request, granted))
         except* _IncompleteError as incomplete:
             reasons = [str(each) for each in incomplete.exceptions]
@@ -160,37 +170,27 @@ class GangClaims:
         """
         Get the claims on one slot; raises _IncompleteError as soon as it is certain that one is not granted.
         """
-        claims, requests = [key.claim for key in request.claims], self._claims.requests
-        requests.asking.update(claims)
-        self._claims.asked_limits.count(match.submitter, match.limits, len(claims))
+        claims, limits = [key.claim for key in request.claims], self._requester.asked.limits
+        limits.count(match.submitter, match.limits, len(claims))
         try:
-            decided = await requests.ask(match.startd, request)
+            decided = await self._requests.ask(match.startd, request)
             while isinstance(decided, ClaimsDecided) and decided.waiting:
                 await asyncio.sleep(min(_ROOM_S, request.lease / 4))
-                decided = await requests.ask(match.startd, request)
+                decided = await self._requests.ask(match.startd, request)
         except asyncio.CancelledError:
             # It may have granted them, or grant them still.
-            self._claims.returns.release_later(match.startd, claims, request.lease)
+            self._requests.give_up(match.startd, claims, ClaimStimulus.NOT_ANSWERED, request.lease)
             raise
         finally:
-            requests.asking.difference_update(claims)
-            self._claims.asked_limits.count(match.submitter, match.limits, -len(claims))
+            limits.count(match.submitter, match.limits, -len(claims))
+        self._requests.conclude(match.startd, request, decided)
         if isinstance(decided, Undecided):
             raise _IncompleteError(decided.reason)
-        requests.trust(match.startd, decided)
         for grant in decided.granted:
-            event = ClaimGranted(
-                claim=grant.claim,
-                startd=match.startd,
-                slot=grant.slot,
-                slot_ad=grant.ad,
-                submitter=match.submitter,
-                autocluster=match.autocluster,
-                lease=request.lease,
-                limits=match.limits,
-            )
+            event = granted_on(match, grant, request.lease)
+            self._states.feed(grant.claim, ClaimStimulus.GRANTED)
             self._recorder.record([(f"claim/{grant.claim}", event)])
             granted.append(_Granted(match, event))
-        self._claims.renew_soon(match.startd)
+        self._renew_soon(match.startd)
         if len(decided.granted) < len(claims):
             raise _IncompleteError(decided.reason)

@@ -38,15 +38,12 @@ from kettle_services.schedd.shadows.dispatch import ShadowDispatch, fitting
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import REFUSED_ACTIVATIONS, HoldCode, Universe, VacateCode
-from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
-from kettle_wire.commands.schedd import (
+from kettle_wire.commands.attempt_reports import (
     AttemptReport,
     AttemptsRecorded,
     Began,
     Continued,
     Ended,
-    Matched,
-    MatchedSlot,
     ReportAttempts,
     Saved,
     ShadowOrders,
@@ -56,6 +53,8 @@ from kettle_wire.commands.schedd import (
     Told,
     Used,
 )
+from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
+from kettle_wire.commands.schedd import Matched, MatchedSlot
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Done
 from kettle_wire.endpoint import Position
@@ -84,7 +83,10 @@ class AttemptReports:
         self._recorder = recorder
         self._settings = settings
         self._queue = recorder.queue
-        self._claims = claims
+        self._requester = claims.requester
+        self._reuser = claims.reuser
+        self._ends = claims.ends
+        self._idle = claims.idle
         self._gangs = gangs
         self._shadows = shadows
         self._policies = policies
@@ -94,14 +96,14 @@ class AttemptReports:
         """Advice: which slots to ask for claims."""
         del caller
         if learn_significant(self._queue, request.significant):
-            self._claims.wake()
-        self._claims.cycles |= {match.submitter: request.cycle for match in request.matches}
-        for claim in self._claims.idle.waiting:  # what was kept for a job is used before there is more
-            self._claims.reuse_idle(claim)
+            self._requester.wake()
+        self._requester.cycles |= {match.submitter: request.cycle for match in request.matches}
+        for claim in self._idle.waiting:  # what was kept for a job is used before there is more
+            self._reuser.reuse_idle(claim)
         together: list[MatchedSlot] = []
         for match in request.matches:
             if match.nodes == 1:
-                self._claims.request_matched(match)
+                self._requester.request_matched(match)
             else:
                 together.append(match)
         if together:
@@ -213,13 +215,13 @@ class AttemptReports:
         ending = news.result.ending
         if news.claim_lost:
             reason = ending.reason if ending is not None else "the machine ended the claim with its job"
-            self._claims.record_end(report.claim, reason, release=False)
+            self._ends.ended_there(report.claim, reason)
             return None
         # The machine does not like this claim's jobs (any more), or somebody wants a job off it.
         if ending is not None and ending.code in REFUSED_ACTIVATIONS | {VacateCode.UserVacateJob}:
-            self._claims.record_end(report.claim, ending.reason)
+            self._ends.give_back(report.claim, ending.reason)
             return None
-        job = self._claims.reuse(report.claim)
+        job = self._reuser.reuse(report.claim)
         return None if job == report.job and not self._is_next(report) else job
 
     def _is_next(self, report: AttemptReport) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kettle.bus.ports import RefusedError
 from kettle.eventsourcing.command_pipeline import Decision
-from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.claims.requester import ClaimRequester
 from kettle_services.schedd.domain.authorization import refusal
 from kettle_services.schedd.domain.jobs.universes import unmatched
 from kettle_services.schedd.queue.recorder import QueueRecorder
@@ -27,9 +27,9 @@ REMEMBERED_S: Final = 120.0
 class RunNowCommands:
     """Decides `run_now`."""
 
-    def __init__(self, recorder: QueueRecorder, claims: ClaimLifecycle) -> None:
+    def __init__(self, recorder: QueueRecorder, requester: ClaimRequester) -> None:
         self._queue = recorder.queue
-        self._claims = claims
+        self._requester = requester
 
     async def run_now(self, request: RunNow, caller: Identity) -> Decision[RunningNow]:
         """
@@ -55,7 +55,7 @@ class RunNowCommands:
             raise RefusedError(
                 RefusalCode.REFUSED, "the jobs that are to make room run on different machines"
             )
-        await self._claims.request_swap(job, held)
+        await self._requester.request_swap(job, held)
         return Decision(lambda _: RunningNow(job=job))
 
     def _own(self, job: JobId, person: str) -> None:

@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import Final
 
-from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.claims.requester import ClaimRequester
 from kettle_services.schedd.domain.queue.at_home import in_order
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.settings import ScheddSettings
@@ -31,9 +31,9 @@ class BatchUniverse:
     Asks for them as soon as they may run, and of a batch system that refuses some only after a while again.
     """
 
-    def __init__(self, queue: Queue, claims: ClaimLifecycle, settings: ScheddSettings) -> None:
+    def __init__(self, queue: Queue, requester: ClaimRequester, settings: ScheddSettings) -> None:
         self._queue = queue
-        self._claims = claims
+        self._requester = requester
         self._startd = batch_startd(settings.name)
         self._interval = settings.local_jobs_interval
         self._wake = asyncio.Event()
@@ -70,7 +70,7 @@ class BatchUniverse:
         now, left = time.monotonic(), _MOST
         self._refusals = {key: said for key, said in self._refusals.items() if said[1] > now}
         for job, submitter, autocluster, count in in_order(
-            self._queue.demand.in_batch, self._claims.asked, _MOST
+            self._queue.demand.in_batch, self._requester.asked.jobs, _MOST
         ):
             if (submitter, autocluster) in self._refusals:
                 continue
@@ -83,7 +83,7 @@ class BatchUniverse:
                 startd=self._startd,
                 capability="",
             )
-            self._claims.request_matched(match, partial(self._refused, (submitter, autocluster)))
+            self._requester.request_matched(match, partial(self._refused, (submitter, autocluster)))
             left -= asked
             if not left:
                 self._wake.set()  # there may be more

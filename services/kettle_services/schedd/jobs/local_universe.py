@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from kettle.runtime.local_startd import LocalStartd, find
-from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.claims.requester import ClaimRequester
 from kettle_services.schedd.domain.jobs.universes import AT_HOME
 from kettle_services.schedd.domain.queue.at_home import in_order, totals
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -36,9 +36,9 @@ _MOST: Final = 100
 class LocalUniverse:
     """Starts those jobs, as many as START_LOCAL_UNIVERSE and START_SCHEDULER_UNIVERSE allow."""
 
-    def __init__(self, queue: Queue, claims: ClaimLifecycle, settings: ScheddSettings) -> None:
+    def __init__(self, queue: Queue, requester: ClaimRequester, settings: ScheddSettings) -> None:
         self._queue = queue
-        self._claims = claims
+        self._requester = requester
         self._settings = settings
         self._starting = settings.starting
         self._wake = asyncio.Event()
@@ -97,7 +97,7 @@ class LocalUniverse:
             if asked:
                 running[self._queue.owner(job)] += asked
                 match = self._match(startd, job, autocluster, asked)
-                self._claims.request_matched(match, partial(self._refused, (match.submitter, autocluster)))
+                self._requester.request_matched(match, partial(self._refused, (match.submitter, autocluster)))
             left -= asked
             if not left:
                 self._wake.set()  # there may be more
@@ -129,7 +129,7 @@ class LocalUniverse:
         for submitter, autoclusters in queue.demand.at_home.items():
             for autocluster in autoclusters:
                 asked, job = (
-                    self._claims.asked[submitter, autocluster],
+                    self._requester.asked.jobs[submitter, autocluster],
                     queue.demand.next_job(submitter, autocluster),
                 )
                 if asked and job is not None and queue.universe(job) == Universe.SCHEDULER:
@@ -168,7 +168,7 @@ class LocalUniverse:
         return [
             (job, autocluster, count)
             for job, submitter, autocluster, count in in_order(
-                self._queue.demand.at_home, self._claims.asked, _MOST
+                self._queue.demand.at_home, self._requester.asked.jobs, _MOST
             )
             if (submitter, autocluster) not in self._refusals
         ]
@@ -178,7 +178,7 @@ class LocalUniverse:
         ad = dict(totals(self._queue))
         for submitter, autoclusters in self._queue.demand.at_home.items():
             for autocluster in autoclusters:
-                asked = self._claims.asked[submitter, autocluster]
+                asked = self._requester.asked.jobs[submitter, autocluster]
                 job = self._queue.demand.next_job(submitter, autocluster)
                 if asked and job is not None:
                     name = f"Total{AT_HOME[self._queue.universe(job)]}JobsRunning"

@@ -16,7 +16,7 @@ import msgspec
 from kettle.bus.ports import Bus, BusError
 from kettle.runtime.daemon_ad import daemon_facts
 from kettle.runtime.duty_cycle import DutyCycle
-from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.claims.requester import ClaimRequester
 from kettle_services.schedd.domain.negotiation.concurrency_limits import added
 from kettle_services.schedd.domain.negotiation.flocking import flocked
 from kettle_services.schedd.domain.queue.at_home import totals
@@ -68,7 +68,7 @@ class ScheddAdvertiser:
         bus: Bus,
         subjects: Subjects,
         queue: Queue,
-        claims: ClaimLifecycle,
+        requester: ClaimRequester,
         settings: ScheddSettings,
         more: Callable[[], Ad] = dict,
         *,
@@ -81,13 +81,13 @@ class ScheddAdvertiser:
         self._joined = joined
         self._more = more
         self._facts: Final = daemon_facts("schedd", queue.schedd, settings.nats_url)
-        self._demand = ResourceRequests(queue, claims)
+        self._demand = ResourceRequests(queue, requester)
         self._flocked: Counter[str] = Counter()
         """Jobs of each submitter that run in other pools, as of the last publication."""
         self._bus = bus
         self._subjects = subjects
         self._queue = queue
-        self._claims = claims
+        self._requester = requester
         self._settings = settings
         self._urgent = asyncio.Event()
         self._stale = asyncio.Event()
@@ -191,9 +191,11 @@ class ScheddAdvertiser:
             held=tally.get("held", 0),
             requests=self._demand.requests(submitter),
             machine=str(self._facts["Machine"]),
-            limits=added(self._queue.claim_use.limits.of(submitter), self._claims.asked_limits.of(submitter)),
-            cycle=self._claims.cycles.get(submitter, 0),
-            claims=max(self._claims.count(submitter) - elsewhere, 0),
+            limits=added(
+                self._queue.claim_use.limits.of(submitter), self._requester.asked.limits.of(submitter)
+            ),
+            cycle=self._requester.cycles.get(submitter, 0),
+            claims=max(self._requester.count(submitter) - elsewhere, 0),
         )
 
     def scheduler_ad(self) -> Ad:

@@ -19,7 +19,7 @@ from kettle.bus.nats import NatsBus
 from kettle.bus.ports import Bus, BusError, RefusedError, Served
 from kettle.flocking.passes import Passes
 from kettle.flocking.pool_connections import PoolConnection, PoolConnections, StartdRouter
-from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.claims.requester import ClaimRequester
 from kettle_services.schedd.domain.jobs.universes import unmatched
 from kettle_services.schedd.domain.negotiation.flocking import Level, flocked, may_flock
 from kettle_services.schedd.domain.queue.fold import Queue
@@ -51,7 +51,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 class Flock:
     """
-    The other pools of one schedd. Made before the claims, which speak with startds by its `ways`; then `use` them.
+    The other pools of one schedd. Made before the claims, which speak with startds by its `ways`; then `use` what asks for them.
     """
 
     def __init__(self, bus: Bus, queue: Queue, tasks: asyncio.TaskGroup, settings: ScheddSettings) -> None:
@@ -64,14 +64,14 @@ class Flock:
         self._said: Ad = {}
         self._wakers: list[Callable[[], None]] = []
         self._going: dict[tuple[int, str], bool] = {}
-        self._claims: ClaimLifecycle
+        self._requester: ClaimRequester
         self._stir = asyncio.Event()
         self._pools: dict[str, asyncio.Event] = {}
         """Set for those that are reached and are to look at what there is to say."""
 
-    def use(self, claims: ClaimLifecycle) -> None:
+    def use(self, requester: ClaimRequester) -> None:
         """What is matched there is asked of these; pools are visited from now on."""
-        self._claims = claims
+        self._requester = requester
         for pool in (*self._settings.flock_to, *self._queue.claim_use.abroad.values()):
             self._visits[pool]
 
@@ -114,7 +114,7 @@ class Flock:
             del self._levels[gone]
         for submitter in self._queue.tally.by_submitter:
             waiting = any(
-                count > self._claims.asked[submitter, autocluster] and self._goes_anywhere(job)
+                count > self._requester.asked.jobs[submitter, autocluster] and self._goes_anywhere(job)
                 for _, job, autocluster, count in self._queue.demand.requests(submitter)
             )
             level = self._levels.setdefault(submitter, Level())
@@ -210,7 +210,7 @@ class Flock:
 
     def demand(self, pool: str) -> ResourceRequests:
         """What is asked of a pool."""
-        return ResourceRequests(self._queue, self._claims, lambda job: self._goes(job, pool))
+        return ResourceRequests(self._queue, self._requester, lambda job: self._goes(job, pool))
 
     @property
     def queue(self) -> Queue:
@@ -224,12 +224,12 @@ class Flock:
 
     def asked(self, submitter: str) -> int:
         """How many claims are being asked for, anywhere, for jobs of a submitter."""
-        return self._claims.asked_limits.claims(submitter)
+        return self._requester.asked.limits.claims(submitter)
 
     def learn_significant(self, names: Sequence[str]) -> None:
         """Machines of a pool look at these attributes of jobs."""
         if learn_significant(self._queue, names):
-            self._claims.wake()
+            self._requester.wake()
             for stir in self._pools.values():
                 stir.set()
 
@@ -240,7 +240,7 @@ class Flock:
             return
         self._levels.setdefault(submitter, Level()).offered(self._order.get(pool, 0))
         startd = abroad(pool, match.startd)
-        self._claims.request_matched(
+        self._requester.request_matched(
             msgspec.structs.replace(match, submitter=submitter, startd=startd, limits={})
         )
 

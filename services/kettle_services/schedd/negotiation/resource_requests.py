@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle_services.schedd.claims.lifecycle import ClaimLifecycle
+from kettle_services.schedd.claims.requester import ClaimRequester
 from kettle_services.schedd.domain.negotiation.autoclusters import significant
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_services.schedd.domain.queue.nodes import node_range
@@ -29,21 +29,21 @@ class ResourceRequests:
     def __init__(
         self,
         queue: Queue,
-        claims: ClaimLifecycle,
+        requester: ClaimRequester,
         suits: Callable[[JobId], bool] | None = None,
     ) -> None:
         self._queue = queue
-        self._claims = claims
+        self._requester = requester
         self._suits = suits
         self._turn = 0
 
     def requests(self, submitter: str) -> list[ResourceRequest]:
         """Autoclusters with jobs for which no claim is being asked, in the submitter's order."""
         requests: list[ResourceRequest] = []
-        size, crowded = 0, self._claims.limits.crowded(submitter, self._claims.asked_limits)
-        room = self._claims.limits.room_to_run(submitter, self._claims.asked)
+        size, crowded = 0, self._requester.limits.crowded(submitter, self._requester.asked.limits)
+        room = self._requester.limits.room_to_run(submitter, self._requester.asked.jobs)
         for _, job, autocluster, count in self._shown(self._queue.demand.requests(submitter)):
-            open_count = min(count - self._claims.asked[submitter, autocluster], room)
+            open_count = min(count - self._requester.asked.jobs[submitter, autocluster], room)
             if (
                 open_count > 0
                 and not (crowded and self._queue.clusters[job.cluster].limited)

@@ -27,7 +27,7 @@ from kettle_services.schedd.shadows.start_delay import StartDelay
 from kettle_wire.ads import Ad
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import VacateCode
-from kettle_wire.commands.schedd import Attempt, ShadowOrders, ShadowSync
+from kettle_wire.commands.attempt_reports import Attempt, ShadowOrders, ShadowSync
 from kettle_wire.commands.shadow import LOOK_AFTER, Assignment, LookAfter, NodeAssignment, Still, Stop
 from kettle_wire.jobs import JobId
 from kettle_wire.telemetry.traces import ASSIGN
@@ -97,8 +97,6 @@ class ShadowDispatch:
         """
         Shadow -> what was handed to it since it last said what it has: it may not have known of it then.
         """
-        self.lost: Final[set[str]] = set()
-        """Claims of jobs of several nodes that are certainly over, while other nodes may live. A restart finds them again."""
         self._outboxes: dict[str, ShadowOutbox] = {}
         self._deliveries: list[asyncio.Task[None]] = []
 
@@ -186,13 +184,6 @@ class ShadowDispatch:
             outbox.still.append(still)
             outbox.filled.set()
 
-    def all_lost(self, job: JobId, claim: str) -> bool:
-        """A claim of a job is certainly over: whether all of its claims are."""
-        claims = self._queue.jobs[job].job.attempt.claims
-        if len(claims) > 1:
-            self.lost.add(claim)
-        return len(claims) == 1 or self.lost.issuperset(claims)
-
     def push(self, shadow: str, assignments: Iterable[Assignment]) -> None:
         """Hand assignments over in messages of their own."""
         outbox = self._outbox(shadow)
@@ -255,11 +246,8 @@ class ShadowDispatch:
 
     def _stop_order(self, job: JobId) -> Stop | None:
         order = self._wanted_end(job)
-        lost = (
-            [claim for claim in self._queue.jobs[job].job.attempt.claims if claim in self.lost]
-            if self.lost
-            else []
-        )
+        dead = self._queue.live.lost
+        lost = [claim for claim in self._queue.jobs[job].job.attempt.claims if claim in dead] if dead else []
         return msgspec.structs.replace(order, lost=lost) if order is not None and lost else order
 
     def _wanted_end(self, job: JobId) -> Stop | None:

@@ -26,10 +26,10 @@ from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.spool.checkpoint_saving import Saving
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
 from kettle_wire.codes import HoldCode, RefusalCode, VacateCode
-from kettle_wire.commands import schedd
+from kettle_wire.commands import attempt_reports
+from kettle_wire.commands.attempt_reports import AttemptReport, Began, Ended, Saved, Told, Used
 from kettle_wire.commands.chirp import Chirped, Wish
 from kettle_wire.commands.questions import StreamPiece
-from kettle_wire.commands.schedd import AttemptReport, Began, Ended, Saved, Told, Used
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.commands.startd import Activation
 from kettle_wire.tasks import MOST_STEPS, Step
@@ -316,9 +316,11 @@ class AttemptFollower:
             case Started() as started:
                 self._begin(Began(pid=started.pid, at=started.at, input=self._turn.of(started.input)))
             case Suspended(processes=processes, at=at):
-                self._side.reporter.queue_report(self._report(schedd.Suspended(processes=processes, at=at)))
+                self._side.reporter.queue_report(
+                    self._report(attempt_reports.Suspended(processes=processes, at=at))
+                )
             case Continued(at=at):
-                self._side.reporter.queue_report(self._report(schedd.Continued(at=at)))
+                self._side.reporter.queue_report(self._report(attempt_reports.Continued(at=at)))
             case Checkpointed() as made:
                 await self._keep(worker, report.key, made)
             case Measured():
@@ -337,7 +339,7 @@ class AttemptFollower:
         """
         if new := steps[self._steps :]:
             self._side.reporter.queue_report(
-                self._report(schedd.Stepped(first=self._steps + 1, steps=new[:MOST_STEPS]))
+                self._report(attempt_reports.Stepped(first=self._steps + 1, steps=new[:MOST_STEPS]))
             )
             self._steps = len(steps)
 
@@ -435,7 +437,15 @@ class AttemptFollower:
         await self._side.reporter.queue_report(self._report(news))
 
     def _report(
-        self, news: Began | Saved | schedd.Suspended | schedd.Continued | schedd.Stepped | Ended | Used | Told
+        self,
+        news: Began
+        | Saved
+        | attempt_reports.Suspended
+        | attempt_reports.Continued
+        | attempt_reports.Stepped
+        | Ended
+        | Used
+        | Told,
     ) -> AttemptReport:
         return AttemptReport(
             job=self.assignment.job,

@@ -16,8 +16,7 @@ from kettle_services.shadow.attempts.submit_side import AttemptContext
 from kettle_services.shadow.domain.gang import decided, together, with_others
 from kettle_wire.attempts import AttemptResult, Ending, Usage
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
-from kettle_wire.commands.schedd import (
+from kettle_wire.commands.attempt_reports import (
     AttemptReport,
     Began,
     Continued,
@@ -28,6 +27,7 @@ from kettle_wire.commands.schedd import (
     Told,
     Used,
 )
+from kettle_wire.commands.node_reports import NodeBegan, NodeEnded
 from kettle_wire.commands.shadow import Assignment
 
 _log: Final = logging.getLogger(__name__)

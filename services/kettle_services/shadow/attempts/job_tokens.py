@@ -15,6 +15,7 @@ from kettle.jobs.needed_tokens import wants_tokens
 from kettle.transfer.submit_side_paths import text
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_wire.codes import NOT_NOW, RefusalCode
+from kettle_wire.commands.attempt_reports import Attempt
 from kettle_wire.commands.job_credentials import (
     END_JOB_TOKENS,
     ISSUE_JOB_TOKENS,
@@ -22,7 +23,6 @@ from kettle_wire.commands.job_credentials import (
     IssueJobTokens,
 )
 from kettle_wire.commands.questions import JobTokens
-from kettle_wire.commands.schedd import Attempt
 from kettle_wire.commands.sessions import MEMBER_ASKS, MemberAsks, SessionFiles
 from kettle_wire.commands.shadow import Assignment
 from kettle_wire.flocking import pool_of

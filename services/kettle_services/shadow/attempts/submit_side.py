@@ -14,7 +14,7 @@ from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.spool.checkpoints import Spool
 from kettle_services.shadow.spool.job_files import SpooledFiles
-from kettle_wire.commands.schedd import AttemptReport
+from kettle_wire.commands.attempt_reports import AttemptReport
 
 
 class Reporting(Protocol):

@@ -7,7 +7,7 @@ Only the schedd's record tells. Until then they are kept, within bounds: what is
 from collections import OrderedDict
 from typing import Final
 
-from kettle_wire.commands.schedd import Attempt
+from kettle_wire.commands.attempt_reports import Attempt
 from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 _REPORTS: Final = 1000

@@ -28,6 +28,7 @@ from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.files.disk_threads import FileWork
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.codes import Universe
+from kettle_wire.commands.attempt_reports import Told
 from kettle_wire.commands.chirp import (
     Chirped,
     CloseFile,
@@ -43,7 +44,6 @@ from kettle_wire.commands.chirp import (
     Wish,
     WriteFile,
 )
-from kettle_wire.commands.schedd import Told
 
 Access = Callable[[], Awaitable[FileAccess]]
 """What the job may do with files; raises StrangerError."""

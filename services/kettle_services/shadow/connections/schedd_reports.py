@@ -9,7 +9,7 @@ from typing import Final
 from kettle.bus.ports import Bus, RefusedError
 from kettle_services.shadow.connections.retry import Peer
 from kettle_services.shadow.settings import ShadowSettings
-from kettle_wire.commands.schedd import REPORT, AttemptReport, AttemptsRecorded, ReportAttempts
+from kettle_wire.commands.attempt_reports import REPORT, AttemptReport, AttemptsRecorded, ReportAttempts
 from kettle_wire.commands.shadow import Assignment
 
 _log: Final = logging.getLogger(__name__)

@@ -17,14 +17,8 @@ from kettle.bus.ports import Bus, BusError, RefusedError, Rep, Req, Served
 from kettle_services.shadow.settings import ShadowSettings
 from kettle_services.shadow.spool.job_files import SpooledFiles, SpoolError
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import (
-    FIND_SPOOL,
-    RELEASE_SPOOLED,
-    FindSpool,
-    ReleaseSpooled,
-    ShadowOrders,
-    ShadowSync,
-)
+from kettle_wire.commands.attempt_reports import ShadowOrders, ShadowSync
+from kettle_wire.commands.schedd import FIND_SPOOL, RELEASE_SPOOLED, FindSpool, ReleaseSpooled
 from kettle_wire.commands.spooling import (
     FETCH_SPOOLED,
     LIST_SPOOLED,

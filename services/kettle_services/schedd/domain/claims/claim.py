@@ -8,8 +8,6 @@ deadline is never later than `sent + lease` here, no matter how late the renewal
 killing, the attempt may live.
 """
 
-from collections.abc import Iterable
-
 import msgspec
 
 from kettle_wire.ads import Ad
@@ -97,7 +95,6 @@ class ClaimLeases:
     def __init__(self, *, margin: float) -> None:
         self.margin = margin
         self._contacts: dict[str, Contact] = {}
-        self._missing: dict[str, int] = {}
 
     def renew(self, startd: str, now: float, shortest: float) -> float | None:
         """
@@ -144,23 +141,6 @@ class ClaimLeases:
         """Whether the last question to this startd was not answered."""
         contact = self._contacts.get(startd)
         return contact is not None and contact.missed > 0
-
-    def suspect(self, claims: Iterable[str], reported: Iterable[str]) -> list[str]:
-        """
-        Of `claims`, those that their startd says twice in a row that it does not have.
-
-        Twice, because its last report about the claim may still be under way.
-        """
-        gone = set(reported)
-        confirmed: list[str] = []
-        for claim in claims:
-            if claim not in gone:
-                self._missing.pop(claim, None)
-            elif self._missing.pop(claim, 0):
-                confirmed.append(claim)
-            else:
-                self._missing[claim] = 1
-        return confirmed
 
     def forget(self, startd: str) -> None:
         """No claim is held there any more."""

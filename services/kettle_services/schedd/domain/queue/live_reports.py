@@ -19,6 +19,8 @@ class LiveReports:
         """How often it was tried to reach the workers of disconnected jobs."""
         self.renewed: Final[dict[str, int]] = {}
         """Startd -> when it last renewed the leases of its claims, seconds since 1970."""
+        self.lost: Final[set[str]] = set()
+        """Claims that are certainly dead, while other claims of their jobs may live."""
 
     def forget(self, job: JobId, event: Event) -> None:
         """What one of `ENDINGS` ends for a job."""
