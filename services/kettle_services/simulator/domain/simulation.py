@@ -20,6 +20,7 @@ from kettle_services.negotiator.domain.verdicts import Verdicts
 from kettle_services.schedd.domain.queue.fold import job_of_stream
 from kettle_services.simulator.domain.claims import Record, Running, forget
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, ROUTES, US, Clock
+from kettle_services.simulator.domain.counting_pool import CountingPool
 from kettle_services.simulator.domain.machine import Machine
 from kettle_services.simulator.domain.period import Happening, Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
@@ -87,8 +88,9 @@ class PeriodSimulation:
     ) -> None:
         self.period, self.rules = period, rules
         self.clock = Clock(period.since)
-        self.pool = Pool()
-        self.startds = Startds(self.pool, whole_ads=whole_ads)
+        counted = not explained and not whole_ads
+        self.pool = CountingPool() if counted else Pool()
+        self.startds = Startds(self.pool, whole_ads=whole_ads, counted=counted)
         self._chance = 0
         self._context = Context(
             now=lambda: int(self.clock.seconds), random=self._random, max_steps=FOREIGN_STEPS

@@ -1,0 +1,58 @@
+"""
+A negotiator's picture of a simulated pool in which claimed slots only count, as long as nobody can be matched to them.
+
+Of slots that are alike the first ones are filled first, so their order decides who gets which. It is the one that it would be if
+claimed slots were in the table as well, where what goes is replaced by what is last: who asks for explanations, for which they have
+to be there, gets the same simulation.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from kettle_services.negotiator.domain.pool import Pool
+from kettle_wire.ads import Ad
+
+
+class CountingPool(Pool):
+    """`Pool`, whose slots have places besides the rows of its table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: list[str] = []
+        self._places: dict[str, int] = {}
+        self._moved = False
+        """Whether places may be in another order than rows."""
+
+    def slot(self, key: str, ad: Ad | None) -> None:
+        """See `Pool.slot`."""
+        self._moved |= ad is None and key in self.slots
+        super().slot(key, ad)
+        self._place(key, there=ad is not None)
+
+    def count(self, key: str, ad: Ad | None) -> None:
+        """See `Pool.count`."""
+        super().count(key, ad)
+        self._place(key, there=ad is not None)
+
+    def _place(self, key: str, *, there: bool) -> None:
+        keys, places = self._keys, self._places
+        if there:
+            if key not in places:
+                places[key] = len(keys)
+                keys.append(key)
+            return
+        place = places.pop(key, None)
+        if place is None:
+            return
+        last = keys.pop()
+        if last != key:
+            keys[place], places[last] = last, place
+            self._moved |= last in self.slots
+
+    def free_rows(self) -> npt.NDArray[np.int64]:
+        """See `Pool.free_rows`; by their places."""
+        rows = super().free_rows()
+        if not self._moved:
+            return rows
+        places = np.array([self._places[self.slots.keys[row]] for row in rows.tolist()], np.int64)
+        return rows[np.argsort(places)]
