@@ -52,11 +52,11 @@ def test_what_is_kept_is_what_the_ads_say(news: list[tuple[str, str, Ad | bool |
                 ads[slot] = ad
         elif what == "count":
             ad = value if isinstance(value, dict) else None
-            pool.count(slot, ad)
+            pool.states.count(slot, None if ad is None else ad.get)
             counted.pop(slot, None)
             if ad is not None:
                 counted[slot] = ad
-            assert pool.counts(slot) == (ad is not None)
+            assert (slot in pool.states.counted) == (ad is not None)
         elif what == "secret":
             pool.secret(slot, SlotSecret(startd=slot[0], capability="c") if value else None)
         else:

@@ -84,30 +84,6 @@ class Pool:
             if ad is not None:
                 self.asked.note(ad)
 
-    def change(self, key: str, attributes: Ad) -> None:
-        """
-        A slot's ad came that differs from the one before in nothing but these attributes, which that had, too; nobody has the slot.
-        """
-        self.stirred |= self._given.pop(key, None) is not None
-        before = self.slots.news
-        self.slots.change(key, attributes)
-        if self.slots.news != before:
-            self.stirred = True
-            self.states.note(key)
-
-    def count(self, key: str, ad: Ad | None) -> None:
-        """
-        The ad of a claimed slot came, or went, which can be matched to nobody: it counts, and is not among `slots`.
-        """
-        if ad is not None and self._unshown.awaits(machine := _machine(key)) and (user := user_of(ad.get)):
-            self._unshown.shown(machine, user)
-        self.stirred = True
-        self.states.count(key, None if ad is None else ad.get)
-
-    def counts(self, key: str) -> bool:
-        """Whether a slot only counts."""
-        return key in self.states.counted
-
     def _show(self, machine: str, key: str, ad: Ad) -> None:
         """Note a claim that a slot's ad is the first to show."""
         user = user_of(ad.get)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kettle_services.negotiator.domain.pool import Pool
+from kettle_services.negotiator.domain.slot_states import user_of
 from kettle_wire.ads import Ad
 
 
@@ -29,10 +30,31 @@ class CountingPool(Pool):
         super().slot(key, ad)
         self._place(key, there=ad is not None)
 
+    def change(self, key: str, attributes: Ad) -> None:
+        """
+        A slot's ad came that differs from the one before in nothing but these attributes, which that had, too; nobody has the slot.
+        """
+        self.stirred |= self._given.pop(key, None) is not None
+        before = self.slots.news
+        self.slots.change(key, attributes)
+        if self.slots.news != before:
+            self.stirred = True
+            self.states.note(key)
+
     def count(self, key: str, ad: Ad | None) -> None:
-        """See `Pool.count`."""
-        super().count(key, ad)
+        """
+        The ad of a claimed slot came, or went, which can be matched to nobody: it counts, and is not among `slots`.
+        """
+        machine = key.partition(".")[0]
+        if ad is not None and self._unshown.awaits(machine) and (user := user_of(ad.get)):
+            self._unshown.shown(machine, user)
+        self.stirred = True
+        self.states.count(key, None if ad is None else ad.get)
         self._place(key, there=ad is not None)
+
+    def counts(self, key: str) -> bool:
+        """Whether a slot only counts."""
+        return key in self.states.counted
 
     def _place(self, key: str, *, there: bool) -> None:
         keys, places = self._keys, self._places

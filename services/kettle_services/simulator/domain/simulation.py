@@ -88,9 +88,8 @@ class PeriodSimulation:
     ) -> None:
         self.period, self.rules = period, rules
         self.clock = Clock(period.since)
-        counted = not explained and not whole_ads
-        self.pool = CountingPool() if counted else Pool()
-        self.startds = Startds(self.pool, whole_ads=whole_ads, counted=counted)
+        self.pool = Pool() if explained or whole_ads else CountingPool()
+        self.startds = Startds(self.pool, whole_ads=whole_ads)
         self._chance = 0
         self._context = Context(
             now=lambda: int(self.clock.seconds), random=self._random, max_steps=FOREIGN_STEPS

@@ -21,7 +21,8 @@ from kettle.classad import (
 )
 from kettle.matchmaking.request import QUANTA, amount
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.simulator.domain.machine import Machine, Slot
+from kettle_services.simulator.domain.counting_pool import CountingPool
+from kettle_services.simulator.domain.machine import Machine, Slot, rank_of_all
 from kettle_services.simulator.domain.slot_numbers import SlotNumbers
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
@@ -60,7 +61,7 @@ class _Slot:
         self.key = slot_key(startd, self.name)
         self.contested = _ranks(slot.ad)
         """Whether claims of it may be matched to others."""
-        self.rank = _rank_of_all(slot.ad)
+        self.rank = rank_of_all(slot.ad)
         self.totals = {f"TotalSlot{name}": whole for name, whole in slot.amounts.items()}
         self.left = dict(slot.amounts)
         self.parts: dict[str, Part] = {}
@@ -145,12 +146,15 @@ class _Slot:
 class Startds:
     """All machines that are there."""
 
-    def __init__(self, pool: Pool, *, whole_ads: bool = False, counted: bool = False) -> None:
+    def __init__(self, pool: Pool, *, whole_ads: bool = False) -> None:
         """
         `whole_ads`: the pool gets the whole ads of claimed slots, for somebody who explains; without, what a negotiator looks at.
-        `counted`: dynamic slots only count in it, until a slot comes whose claims may be matched to others.
+
+        In a `CountingPool` dynamic slots only count, until a slot comes whose claims may be matched to others.
         """
-        self._pool, self._whole_ads, self._counted = pool, whole_ads, counted
+        self._pool, self._whole_ads = pool, whole_ads
+        self._counting = pool if isinstance(pool, CountingPool) else None
+        self._counted = not whole_ads
         self._slots: dict[str, _Slot] = {}
         self._of: dict[str, list[str]] = {}
         self._parts: dict[str, Part] = {}
@@ -307,8 +311,8 @@ class Startds:
             self._say(found)
             return
         found.numbers.free(part.number)
-        if self._pool.counts(part.key):
-            self._pool.count(part.key, None)
+        if self._counting is not None and self._counting.counts(part.key):
+            self._counting.count(part.key, None)
         else:
             self._withdraw(part.key)
         self._unsaid[found.name] = found
@@ -321,8 +325,8 @@ class Startds:
         if found.contested or self._whole_ads:
             self._pool.slot(part.key, ad)
             self._pool.secret(part.key, SlotSecret(startd=found.startd, capability=part.name))
-        elif self._counted and part.number:
-            self._pool.count(part.key, ad)
+        elif self._counting is not None and self._counted and part.number:
+            self._counting.count(part.key, ad)
         else:  # it is matched to nobody, so only what it counts for is ever looked at
             self._pool.slot(part.key, {name: ad[name] for name in _COUNTED if name in ad})
             self._pool.secret(part.key, None)
@@ -338,8 +342,8 @@ class Startds:
         if found.startd in self._draining:
             self._withdraw(found.key)
             found.is_shown = False
-        elif found.is_shown:
-            self._pool.change(found.key, {**found.left, "SlotWeight": found.weight})
+        elif found.is_shown and self._counting is not None:
+            self._counting.change(found.key, {**found.left, "SlotWeight": found.weight})
         else:
             self._pool.slot(found.key, found.free_ad)
             self._pool.secret(found.key, SlotSecret(startd=found.startd, capability=found.name))
@@ -357,14 +361,6 @@ def _ranks(ad: Ad) -> bool:
     """
     says = ad.get("Rank", 0.0)
     return ad.get("UserPreemption") is True or not isinstance(says, int | float)
-
-
-def _rank_of_all(ad: Ad) -> float | None:
-    """What the slot's Rank is whatever the job, if it is a number; None: it has to be evaluated."""
-    said = [value for name, value in ad.items() if name.lower() == "rank"]
-    if len(said) != 1 or type(said[0]) not in (int, float):
-        return None
-    return rank(ClassAd.from_wire({"Rank": said[0]}), ClassAd())
 
 
 def _amount(ad: Ad, name: str) -> int:
