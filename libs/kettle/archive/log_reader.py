@@ -2,11 +2,11 @@
 
 import datetime as dt
 import urllib.parse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,13 +14,14 @@ from kettle.archive.errors import ArchiveError, DamagedArchiveError
 from kettle.archive.manifest import NAME, read_manifest
 from kettle.archive.reader import FileArchives
 from kettle.eventsourcing.log import IMPORTED, Tenure
-from kettle.storage.archived_pieces import FRAME, POSITION
+from kettle.storage.archived_pieces import FRAME, POSITION, EventRow
 from kettle_wire.event_expansion import stream_of_many, with_those_of_many
 from kettle_wire.frames import Entry, Frame
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _BEYOND: Final = 1 << 62
+_columns_of_entry: Final[Callable[[Any], tuple[str, int, str, bytes, bytes]]] = itemgetter(5, 3, 6, 7, 8)
 
 
 def archived_shards(directory: Path) -> list[str]:
@@ -57,7 +58,7 @@ async def archived_frames(
             continue
         async for rows in archives.events(piece, after=(after, _BEYOND), until=last):
             for number, group in groupby(rows, key=itemgetter(FRAME)):
-                some = _frame(shard, [tuple(row) for row in group])
+                some = _frame(shard, list(group))
                 if unfinished is not None and unfinished.number == number:
                     entries = [*unfinished.entries, *some.entries]
                     unfinished = msgspec.structs.replace(unfinished, entries=entries)
@@ -107,17 +108,17 @@ class ArchivedLog:
 
     async def _events(self, shard: str, stream: str) -> list[tuple[Frame, int]]:
         return [
-            (_frame(shard, [tuple(row)]), int(row[POSITION]))
+            (_frame(shard, [row]), int(row[POSITION]))
             for piece in read_manifest(self._directory, shard).pieces
             for row in await self._archives.stream(piece, stream)
         ]
 
 
-def _frame(shard: str, rows: list[tuple[object, ...]]) -> Frame:
-    number, position, epoch, _, at, *_ = rows[0]
+def _frame(shard: str, rows: Sequence[EventRow]) -> Frame:
+    number, position, epoch, _, at = rows[0][:5]
     assert isinstance(at, dt.datetime)
     assert isinstance(number, int)
     assert isinstance(position, int)
     assert isinstance(epoch, int)
-    entries = [msgspec.convert((row[5], row[3], *row[6:]), Entry) for row in rows]
+    entries = [Entry(*_columns_of_entry(row)) for row in rows]  # the file says of each column what it is
     return Frame(shard, epoch, number, position, (at - _EPOCH) // _MICROSECOND, entries)

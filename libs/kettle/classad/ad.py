@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, MutableMapping
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from kettle.classad.errors import ClassAdParseError
@@ -23,6 +24,11 @@ Assignable: TypeAlias = "Value | Node | Expr"
 OWN: Final = frozenset({"my", "self"})
 OTHER: Final = frozenset({"target", "other"})
 SIDES: Final = OWN | OTHER
+
+_FEW: Final = 250
+"""Names of an ad that are remembered; hardly any has more."""
+_ADS: Final = 128
+"""Sets of names that are remembered; what comes over the bus has a megabyte at most."""
 
 
 class ClassAd(MutableMapping[str, Node]):
@@ -57,10 +63,11 @@ class ClassAd(MutableMapping[str, Node]):
     def from_wire(cls, wire: Mapping[str, Scalar], *, chained: ClassAd | None = None) -> ClassAd:
         """An ad as it travels; nothing is parsed or checked yet."""
         ad = cls(chained=chained)
-        keys = [name.lower() for name in wire]
-        ad._names = dict(zip(keys, wire, strict=True))
+        names = tuple(wire)
+        keys, spelled, hides_sides = (_lowered if len(names) <= _FEW else _lowered.__wrapped__)(names)
+        ad._names = spelled.copy()
         ad.stored = dict(zip(keys, wire.values(), strict=True))
-        ad.hides_sides = not ad.stored.keys().isdisjoint(SIDES)
+        ad.hides_sides = hides_sides
         return ad
 
     @classmethod
@@ -192,6 +199,14 @@ class ClassAd(MutableMapping[str, Node]):
 
     def __repr__(self) -> str:
         return unparse(as_node(self))
+
+
+@lru_cache(maxsize=_ADS)
+def _lowered(names: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str], bool]:
+    """Names in lower case, how each is spelled, and whether one of them is ``MY``, ``TARGET`` or the like."""
+    keys = tuple(name.lower() for name in names)
+    spelled = dict(zip(keys, names, strict=True))
+    return keys, spelled, not spelled.keys().isdisjoint(SIDES)
 
 
 def as_node(value: Value | Node) -> Node:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
-from kettle.classad.columnar.column import Tag
 from kettle.matchmaking.request import LIMIT, RESOURCES, Amounts, quantized
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     Integers: TypeAlias = npt.NDArray[np.int64]
     Reals: TypeAlias = npt.NDArray[np.float64]
 
+_N = TypeVar("_N", bound=np.generic)
 _ROOMY = 2**31
 _BEYOND: Final = 2**62
 _WHOLE: Final = "totalslot"
@@ -58,8 +58,9 @@ class Offer:
     The slots of a table that may be matched, and what is left of each while they are given away.
 
     `rows` are the numbers of the rows, rising; those without free cores are not offered.
-    `free` has an entry for each row of the table: cores, MiB, KiB; `custom` too, pieces by the resource's name in lower
-    case, and more than anybody asks for where a slot knows nothing of the resource: then its startd does not count it.
+    `free` has an entry for each row of the table, which means nothing where a row is not offered: cores, MiB, KiB; `custom` too, pieces
+    by the resource's name in lower case, and more than anybody asks for where a slot knows nothing of the resource: then its startd
+    does not count it.
     The table itself must not change while an offer of it is used.
     """
 
@@ -82,29 +83,39 @@ class Offer:
         self.table = table
         self.occupied = occupied
         self.tenants = tenants
-        self.free: dict[str, Integers] = {name: _whole(table.numbers(name)) for name in RESOURCES}
-        self.custom: dict[str, Integers] = {name: _pieces(table, name) for name in _resources(table)}
-        if emptied:
-            totals = whole_amounts(table)
-            self.free = {name: totals[name.lower()] for name in RESOURCES}
-            self.custom = {name: _pieces(table, f"{_WHOLE}{name}") for name in self.custom}
+        # Of a pool's slots few are free, mostly: the others are not looked at.
+        some = rows if parts is None else np.union1d(rows, parts[0])
+
+        def spread(values: npt.NDArray[_N]) -> npt.NDArray[_N]:
+            everywhere = np.zeros(len(table), values.dtype)
+            everywhere[some] = values
+            return everywhere
+
+        total = _WHOLE if emptied else ""
+        self.free: dict[str, Integers] = {
+            name: spread(_amounts(table, name, some, emptied=emptied)) for name in RESOURCES
+        }
+        self.custom: dict[str, Integers] = {
+            name: spread(_pieces(table, f"{total}{name}", some)) for name in _resources(table)
+        }
         self._kept: dict[str, Integers] = {}
         """What of each slot is kept for a job that is not being served now, by resource."""
-        self.partitionable = table.truths("PartitionableSlot")
-        whole, cores = weights(table), self.free["Cpus"]
+        self.partitionable = spread(table.truths("PartitionableSlot", some))
+        whole, cores = spread(weights(table, some)), self.free["Cpus"]
         if parts is not None:
             for amounts in (*self.free.values(), *self.custom.values(), whole):
                 more = amounts[parts[0]]
                 np.add.at(amounts, parts[1], np.where(more < _BEYOND, more, 0))
-        self.rows = rows[cores[rows] > 0]
-        self._weights = np.where(self.partitionable, whole / np.maximum(cores, 1), whole)
+        self.rows = rows = rows[cores[rows] > 0]
+        offered = np.where(self.partitionable[rows], whole[rows] / np.maximum(cores[rows], 1), whole[rows])
+        self._weights: Reals = np.zeros(len(table))
         """What a core of a partitionable slot counts for, and the whole of any other."""
-        offered = self._weights[self.rows]
+        self._weights[rows] = offered
         self._alike = bool(self.partitionable[self.rows].all()) and len(np.unique(offered)) <= 1
         self.smallest = float(offered.min(initial=math.inf))
         """The least that can be taken: a core of a partitionable slot, or a whole slot."""
-        counted = float(cores[self.rows].sum())
-        self.core = float(whole[self.rows].sum()) / counted if counted else 1.0
+        counted = float(cores[rows].sum())
+        self.core = float(whole[rows].sum()) / counted if counted else 1.0
         """What a core counts for, on average."""
         self.exhausted = 0
         """How many slots have had their last core given away since."""
@@ -228,9 +239,11 @@ class Offer:
         return [(name, count) for name, count in amounts.custom.items() if name in self.custom]
 
 
-def weights(table: Table) -> Reals:
-    """What each slot counts for: its SlotWeight, 100 a core at most, or its cores where that is no amount."""
-    said, cores = table.numbers("SlotWeight"), table.numbers("Cpus")
+def weights(table: Table, rows: Integers | None = None) -> Reals:
+    """
+    What slots, all or some, count for: their SlotWeight, 100 a core at most, or their cores where that is no amount.
+    """
+    said, cores = table.numbers("SlotWeight", rows), table.numbers("Cpus", rows)
     with np.errstate(invalid="ignore"):
         cores = np.where((cores >= 0) & (cores <= _MOST_CORES), cores, 0.0)
         return np.where(said >= 0, np.minimum(said, _HEAVIEST * np.maximum(cores, 1.0)), cores)
@@ -271,19 +284,22 @@ def _totalled(table: Table) -> list[str]:
     return [key for key in named if key not in standard and key in table.columns]
 
 
-def _pieces(table: Table, name: str) -> Integers:
-    numbers = table.numbers(name)
-    column = table.columns[name]
-    return np.where(column.tags[: len(table)] == Tag.ABSENT, _BEYOND, _whole(numbers))
+def _pieces(table: Table, name: str, rows: Integers) -> Integers:
+    return np.where(table.present(name, rows), _whole(table.numbers(name, rows)), _BEYOND)
 
 
 def whole_amounts(table: Table) -> Mapping[str, Integers]:
     """What stands in the place of each slot's amounts if nothing ran on it: what the machine could do."""
-    totals: dict[str, Integers] = {}
-    for name in RESOURCES:
-        total = table.numbers(f"TotalSlot{name}")
-        totals[name.lower()] = _whole(np.where(np.isnan(total), table.numbers(name), total))
-    return totals
+    return {name.lower(): _amounts(table, name, table.all_rows, emptied=True) for name in RESOURCES}
+
+
+def _amounts(table: Table, name: str, rows: Integers, *, emptied: bool) -> Integers:
+    """What slots have of one resource; `emptied`: what they would have if nothing ran on them."""
+    now = table.numbers(name, rows)
+    if not emptied:
+        return _whole(now)
+    total = table.numbers(f"{_WHOLE}{name}", rows)
+    return _whole(np.where(np.isnan(total), now, total))
 
 
 def unclaimed(table: Table) -> Mapping[str, Column]:

@@ -105,6 +105,20 @@ def test_rows_that_are_not_named_are_not_offered() -> None:
     assert ([0, 2], 16.0) == (offered.rows.tolist(), offered.weight)
 
 
+@given(POOLS, st.data())
+def test_some_rows_have_what_they_have_among_all(ads: list[Ad], data: st.DataObject) -> None:
+    """Nothing that an offer says of a row depends on the rows that are not offered."""
+    every = offer(*ads)
+    rows = np.array(sorted(data.draw(st.sets(st.sampled_from(range(len(ads)))))) if ads else [], np.int64)
+    some = Offer(every.table, rows)
+    assert [row for row in every.rows.tolist() if row in rows] == some.rows.tolist()
+    for row in some.rows.tolist():
+        assert left(every, row) == left(some, row)
+        assert every.partitionable[row] == some.partitionable[row]
+        one = np.array([row])
+        assert every.costs(one, np.array([1])).tolist() == some.costs(one, np.array([1])).tolist()
+
+
 def test_an_offer_does_not_change_the_ads() -> None:
     """What is given away is noted beside the table, under the lower-case names that evaluations look up."""
     offered = offer(slot())

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.classad.columnar import Table
 from kettle.matchmaking import weights
 from kettle_services.negotiator.domain.accountant import Use
 from kettle_services.negotiator.domain.pool import Pool
@@ -25,6 +26,7 @@ _NEWS = st.lists(
     st.one_of(
         st.tuples(st.just("ad"), st.sampled_from(_SLOTS), st.one_of(st.none(), _ADS)),
         st.tuples(st.just("secret"), st.sampled_from(_SLOTS), st.booleans()),
+        st.tuples(st.just("count"), st.sampled_from(("c.slot1_1", "c.slot1_2")), st.one_of(st.none(), _ADS)),
         st.tuples(st.just("look"), st.just(""), st.none()),
     ),
     max_size=40,
@@ -40,6 +42,7 @@ def _whose(ad: Ad) -> str:
 def test_what_is_kept_is_what_the_ads_say(news: list[tuple[str, str, Ad | bool | None]]) -> None:
     pool = Pool()
     ads: dict[str, dict[str, Scalar]] = {}
+    counted: dict[str, dict[str, Scalar]] = {}
     for what, slot, value in news:
         if what == "ad":
             ad = value if isinstance(value, dict) else None
@@ -47,19 +50,31 @@ def test_what_is_kept_is_what_the_ads_say(news: list[tuple[str, str, Ad | bool |
             ads.pop(slot, None)
             if ad is not None:
                 ads[slot] = ad
+        elif what == "count":
+            ad = value if isinstance(value, dict) else None
+            pool.states.count(slot, None if ad is None else ad.get)
+            counted.pop(slot, None)
+            if ad is not None:
+                counted[slot] = ad
+            assert (slot in pool.states.counted) == (ad is not None)
         elif what == "secret":
             pool.secret(slot, SlotSecret(startd=slot[0], capability="c") if value else None)
         else:
-            _compare(pool, ads)
-    _compare(pool, ads)
+            _compare(pool, ads, counted)
+    _compare(pool, ads, counted)
 
 
-def _compare(pool: Pool, ads: dict[str, dict[str, Scalar]]) -> None:
-    table = pool.slots
-    said = dict(zip(table.keys, weights(table).tolist(), strict=True))
+def _compare(pool: Pool, ads: dict[str, dict[str, Scalar]], counted: dict[str, dict[str, Scalar]]) -> None:
+    table, others = pool.slots, Table()
+    others.put_many(counted.items())
+    said = {
+        key: weight
+        for some in (table, others)
+        for key, weight in zip(some.keys, weights(some).tolist(), strict=True)
+    }
     assert abs(pool.states.weight - sum(said.values())) < 1e-9
     used: dict[str, list[float]] = {}
-    for slot, ad in ads.items():
+    for slot, ad in {**ads, **counted}.items():
         if ad["State"] in ("Claimed", "Preempting") and (user := _whose(ad)):
             used.setdefault(user, []).append(said[slot])
     found = pool.states.usage()

@@ -62,7 +62,8 @@ class Evaluator:
         spending: Spending | None = None,
     ) -> None:
         self.count = len(table) if rows is None else len(rows)
-        self._rows = None if rows is None or np.array_equal(rows, table.all_rows) else rows
+        everyone = rows is None or (len(rows) == len(table) and np.array_equal(rows, table.all_rows))
+        self._rows = None if everyone else rows
         spending = Spending() if spending is None else spending
 
         def frame(some: Integers | None, *, odd: bool) -> Frame:

@@ -106,6 +106,14 @@ class Table(Cells):
             if not self.has(column, row, value):
                 self.set(column, row, value)
 
+    def change(self, key: str, attributes: Mapping[str, Scalar]) -> None:
+        """Write some attributes of an ad, all of which it has.  KeyError if there is no such ad."""
+        row = self._rows[key]
+        for name, value in attributes.items():
+            column = self.columns[name.lower()]
+            if not self.has(column, row, value):
+                self.set(column, row, value)
+
     def put_many(self, ads: Iterable[tuple[str, Mapping[str, Scalar]]]) -> None:
         """Do the same as `put` for each in turn; new ads of the same shape are written a column at a time."""
         fresh: dict[str, Mapping[str, Scalar]] = {}
@@ -165,15 +173,17 @@ class Table(Cells):
         expressed: npt.NDArray[np.bool_] = self._tags(name) == Tag.EXPRESSION
         return expressed
 
-    def present(self, name: str) -> npt.NDArray[np.bool_]:
-        """Which rows have an attribute."""
-        present: npt.NDArray[np.bool_] = self._tags(name) != Tag.ABSENT
+    def present(self, name: str, some: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.bool_]:
+        """Which rows, of all or of some, have an attribute."""
+        present: npt.NDArray[np.bool_] = self._tags(name, some) != Tag.ABSENT
         return present
 
-    def _tags(self, name: str) -> npt.NDArray[np.uint8]:
+    def _tags(self, name: str, some: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint8]:
         rows = len(self.keys)
         column = self.columns.get(name.lower())
-        return np.full(rows, Tag.ABSENT, np.uint8) if column is None else column.tags[:rows]
+        if column is None:
+            return np.full(rows if some is None else len(some), Tag.ABSENT, np.uint8)
+        return column.tags[slice(rows) if some is None else some]
 
     def value(self, row: int, name: str) -> Stored | None:
         """What an ad says behind a name, as in `stored`."""
@@ -192,15 +202,20 @@ class Table(Cells):
         codes = np.unique(column.bits[:rows][column.tags[:rows] == Tag.EXPRESSION])
         return [self.expressions[int(code)] for code in codes]
 
-    def numbers(self, name: str) -> npt.NDArray[np.float64]:
-        """An attribute of all rows as numbers; not a number where it is none."""
+    def numbers(self, name: str, some: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.float64]:
+        """An attribute of all rows, or of some, as numbers; not a number where it is none."""
         rows = len(self.keys)
         column = self.columns.get(name.lower())
         if column is None:
-            return np.full(rows, np.nan)
-        tags = column.tags[:rows]
-        numbers = np.where(tags == Tag.REAL, column.reals(rows), column.bits[:rows].astype(np.float64))
-        return np.where((tags == Tag.INTEGER) | (tags == Tag.REAL), numbers, np.nan)
+            return np.full(rows if some is None else len(some), np.nan)
+        which = slice(rows) if some is None else some
+        tags, bits = column.tags[which], column.bits[which]
+        integers = tags == Tag.INTEGER
+        if integers.all():
+            return bits.astype(np.float64)
+        reals = tags == Tag.REAL
+        numbers = np.where(reals, bits.view(np.float64), bits.astype(np.float64))
+        return np.where(integers | reals, numbers, np.nan)
 
     @property
     def all_rows(self) -> npt.NDArray[np.int64]:
@@ -242,14 +257,16 @@ class Table(Cells):
         same: npt.NDArray[np.bool_] = column.bits[:rows] == self.strings.code(text)
         return literal & same
 
-    def truths(self, name: str) -> npt.NDArray[np.bool_]:
-        """In which rows an attribute is the literal true."""
+    def truths(self, name: str, some: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.bool_]:
+        """In which rows, of all or of some, an attribute is the literal true."""
         rows = len(self.keys)
         column = self.columns.get(name.lower())
         if column is None:
-            return np.zeros(rows, np.bool_)
-        literal: npt.NDArray[np.bool_] = column.tags[:rows] == Tag.BOOLEAN
-        return column.booleans(rows) & literal
+            return np.zeros(rows if some is None else len(some), np.bool_)
+        which = slice(rows) if some is None else some
+        literal: npt.NDArray[np.bool_] = column.tags[which] == Tag.BOOLEAN
+        true: npt.NDArray[np.bool_] = column.bits[which] != 0
+        return true & literal
 
     # -- how it is kept ----------------------------------------------------------------------------------------------
 

@@ -84,8 +84,10 @@ class Accountant:
         """
         if self._since is None:
             self._begin(now, {**used, **self._by_group(used)})
+        seconds = max(0.0, now - self._seen)
         for name, use in self._now.items():
-            self._spent[name] = self._spent.get(name, NOTHING) + use.times(max(0.0, now - self._seen))
+            if seconds or name not in self._spent:  # a cycle looks more than once at a moment
+                self._spent[name] = self._spent.get(name, NOTHING) + use.times(seconds)
         self._seen = now
         self._now = {**used, **self._by_group(used)}
 

@@ -171,11 +171,17 @@ class Pool:
 
         `State` is the startd's word, so it is taken as it stands: an expression there could make every cycle slow.
         """
-        offer = Offer(self.slots, self.states.free())
+        offer = Offer(self.slots, self.free_rows())
         for key, given in self._given.items():
             for _, amounts, count in given.taken:
                 offer.take(self.slots.row(key), amounts, count)
         return offer
+
+    def free_rows(self) -> npt.NDArray[np.int64]:
+        """
+        The rows of slots that can be matched and that nobody has claimed, in the order in which they are filled.
+        """
+        return self.states.free()
 
     def preemptible(self) -> npt.NDArray[np.int64]:
         """

@@ -40,7 +40,7 @@ class PslotPreemption:
         fresh = (parents >= 0) & ~np.isin(parents, spoken_for)
         self._parts, self._parents = dynamic[fresh], parents[fresh]
         self._occupied = Offer(pool.slots, self._parts, occupied=True, tenants=tenants)
-        self._left = Offer(pool.slots, np.unique(self._parents))
+        self._left = Offer(pool.slots, np.union1d(self._parents, self._parts))
         self._current = pool.slots.numbers("CurrentRank")
         self._context = context
         self._willing: dict[int, list[int]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from kettle.matchmaking.ad_limits import LONGEST_NAME
 from kettle_services.negotiator.domain.accountant import Use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container
+    from collections.abc import Callable, Collection, Container, Mapping
 
     import numpy.typing as npt
 
@@ -50,6 +50,8 @@ class SlotStates:
 
     def __init__(self, table: Table, known: Container[str]) -> None:
         self._table, self._known = table, known
+        self.counted: Final[dict[str, SlotState]] = {}
+        """Slots that are not in the table, and count all the same."""
         self._noted: set[str] = set()
         self._states: dict[str, SlotState] = {}
         self._same: dict[SlotState, SlotState] = {}
@@ -57,15 +59,30 @@ class SlotStates:
         self._claimed: set[str] = set()
         self._weights: Counter[float] = Counter()
         self._used: dict[str, Counter[float]] = {}
+        self._usage: Mapping[str, Use] | None = None
 
     def note(self, slot: str) -> None:
         """Something is different about a slot."""
         self._noted.add(slot)
 
-    def usage(self) -> dict[str, Use]:
+    def count(self, slot: str, value: Callable[[str], Any] | None) -> None:
+        """
+        A slot that is not in the table counts from now on, by the values of its attributes; None: no more.
+        """
+        if value is None:
+            self.counted.pop(slot, None)
+        else:
+            self.counted[slot] = _state_by(value)
+        self._noted.add(slot)
+
+    def usage(self) -> Mapping[str, Use]:
         """What each submitter has of the slots, by name."""
         self._settle()
-        return {name: Use(float(counts.total()), _sum(counts)) for name, counts in sorted(self._used.items())}
+        if self._usage is None:
+            self._usage = {
+                name: Use(float(counts.total()), _sum(counts)) for name, counts in sorted(self._used.items())
+            }
+        return self._usage
 
     def slots_of(self, submitter: str) -> int:
         """How many slots one submitter has."""
@@ -94,11 +111,16 @@ class SlotStates:
         return rows
 
     def _settle(self) -> None:
+        if not self._noted:
+            return
         for slot in self._noted:
             self._forget(slot)
             if slot in self._table:
-                self._count(slot, self._table.row(slot))
+                self._count(slot, _state_by(partial(self._table.value, self._table.row(slot))))
+            elif slot in self.counted:
+                self._count(slot, self.counted[slot])
         self._noted.clear()
+        self._usage = None
 
     def _forget(self, slot: str) -> None:
         before = self._states.pop(slot, None)
@@ -113,8 +135,7 @@ class SlotStates:
             if not used:
                 del self._used[before.user]
 
-    def _count(self, slot: str, row: int) -> None:
-        found = self._of(row)
+    def _count(self, slot: str, found: SlotState) -> None:
         if len(self._same) > 2 * len(self._states) + 1000:
             self._same = {state: state for state in self._states.values()}
         found = self._states[slot] = self._same.setdefault(found, found)
@@ -127,15 +148,15 @@ class SlotStates:
             elif found.state == "Claimed":
                 self._claimed.add(slot)
 
-    def _of(self, row: int) -> SlotState:
-        """By what the ad says literally: an expression in it could make every cycle slow."""
-        value = partial(self._table.value, row)
-        said = value("State")
-        state = said if isinstance(said, str) else ""
-        weight = weight_of(value("SlotWeight"), value("Cpus"))
-        if state not in _IN_USE:
-            return SlotState(state if state in _FREE else "", "", weight)
-        return SlotState(state, user_of(value), weight)
+
+def _state_by(value: Callable[[str], Any]) -> SlotState:
+    """By what the ad says literally: an expression in it could make every cycle slow."""
+    said = value("State")
+    state = said if isinstance(said, str) else ""
+    weight = weight_of(value("SlotWeight"), value("Cpus"))
+    if state not in _IN_USE:
+        return SlotState(state if state in _FREE else "", "", weight)
+    return SlotState(state, user_of(value), weight)
 
 
 def user_of(value: Callable[[str], object]) -> str:

@@ -96,6 +96,7 @@ class Running:
         self._saved: dict[tuple[str, JobId], int] = {}
         """How much of jobs is done already, because it was saved."""
         self._claims = 0
+        self._first_claims = {claim for each in self.schedds.values() for claim in each.queue.claims}
         self.files: Files | None = None
         """None: files take no time."""
 
@@ -202,8 +203,7 @@ class Running:
 
     def _claim(self, shard: str, slot: str, job: JobId, match: MatchedSlot) -> bool:
         schedd = self.schedds[shard]
-        self._claims += 1
-        claim = f"simulated#{self._claims}"
+        claim = self._new_claim()
         ad = self._startds.claim(
             slot,
             ClassAd.from_wire(schedd.queue.ad(job)),
@@ -228,6 +228,15 @@ class Running:
         self._record(shard, f"claim/{claim}", granted)
         self._assign(shard, claim, job)
         return True
+
+    def _new_claim(self) -> str:
+        """
+        A name that no claim has, nor had when the period began: that may be one of a pool that was simulated.
+        """
+        while True:
+            self._claims += 1
+            if (claim := f"simulated#{self._claims}") not in self._first_claims:
+                return claim
 
     # -- attempts ----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kettle.classad import ClassAd, rank
 from kettle_wire.ads import Ad, Expr, Scalar
 from kettle_wire.machine_abilities import UNLESS_TOLD
 
@@ -141,3 +142,11 @@ def renamed(machine: Machine, name: str) -> Machine:
 def cores(machines: Iterable[Machine]) -> int:
     """Of all these."""
     return sum(slot.amounts.get("Cpus", 0) for machine in machines for slot in machine.slots)
+
+
+def rank_of_all(ad: Ad) -> float | None:
+    """What the slot's Rank is whatever the job, if it is a number; None: it has to be evaluated."""
+    said = [value for name, value in ad.items() if name.lower() == "rank"]
+    if len(said) != 1 or type(said[0]) not in (int, float):
+        return None
+    return rank(ClassAd.from_wire({"Rank": said[0]}), ClassAd())

@@ -20,6 +20,7 @@ from kettle_services.negotiator.domain.verdicts import Verdicts
 from kettle_services.schedd.domain.queue.fold import job_of_stream
 from kettle_services.simulator.domain.claims import Record, Running, forget
 from kettle_services.simulator.domain.clock import CHARGES, COMES, CYCLE, ROUTES, US, Clock
+from kettle_services.simulator.domain.counting_pool import CountingPool
 from kettle_services.simulator.domain.machine import Machine
 from kettle_services.simulator.domain.period import Happening, Period
 from kettle_services.simulator.domain.pool_rules import PoolRules
@@ -87,7 +88,7 @@ class PeriodSimulation:
     ) -> None:
         self.period, self.rules = period, rules
         self.clock = Clock(period.since)
-        self.pool = Pool()
+        self.pool = Pool() if explained or whole_ads else CountingPool()
         self.startds = Startds(self.pool, whole_ads=whole_ads)
         self._chance = 0
         self._context = Context(

@@ -21,7 +21,9 @@ from kettle.classad import (
 )
 from kettle.matchmaking.request import QUANTA, amount
 from kettle_services.negotiator.domain.pool import Pool
-from kettle_services.simulator.domain.machine import Machine, Slot
+from kettle_services.simulator.domain.counting_pool import CountingPool
+from kettle_services.simulator.domain.machine import Machine, Slot, rank_of_all
+from kettle_services.simulator.domain.slot_numbers import SlotNumbers
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SlotSecret
 from kettle_wire.subjects import slot_key
@@ -59,14 +61,86 @@ class _Slot:
         self.key = slot_key(startd, self.name)
         self.contested = _ranks(slot.ad)
         """Whether claims of it may be matched to others."""
+        self.rank = rank_of_all(slot.ad)
         self.totals = {f"TotalSlot{name}": whole for name, whole in slot.amounts.items()}
         self.left = dict(slot.amounts)
         self.parts: dict[str, Part] = {}
+        self.numbers: Final = SlotNumbers()
+        self.is_shown = False
+        """Whether the pool has its ad, of which nothing but what is left changes."""
+        self._claimed: Final[Ad] = {
+            **slot.ad,
+            **self.left,
+            **self.totals,
+            "Name": "",
+            "SlotType": "",
+            "PartitionableSlot": False,
+            "DynamicSlot": False,
+            "State": "Claimed",
+            "Activity": "Busy",
+            "CurrentRank": 0.0,
+            "SlotWeight": 0.0,
+            "PublicClaimId": "",
+            "RemoteOwner": "",
+            "RemoteUser": "",
+            "AccountingGroup": "",
+            "RemoteScheddName": "",
+        }
+        """The ad of any claimed part of it."""
+        self._named: Final[dict[int, tuple[str, str]]] = {0: (self.name, self.key)}
 
-    def free_number(self) -> int:
-        """The smallest that no dynamic slot of it has."""
-        taken = {part.number for part in self.parts.values()}
-        return next(number for number in range(1, len(taken) + 2) if number not in taken)
+    def named(self, number: int) -> tuple[str, str]:
+        """The name of a dynamic slot of it, or its own for 0, and the key of its ads."""
+        names = self._named.get(number)
+        if names is None:
+            name = f"slot{self.slot.number}_{number}@{self.startd}"
+            names = self._named[number] = name, slot_key(self.startd, name)
+        return names
+
+    @property
+    def weight(self) -> float:
+        """What the unused part of it counts for, or all of one that is not divided."""
+        slot = self.slot
+        return slot.weight * self.left.get("Cpus", 0) if slot.partitionable else slot.weight
+
+    @property
+    def free_ad(self) -> Ad:
+        """The ad of what is left of it."""
+        slot = self.slot
+        return {
+            **slot.ad,
+            **self.left,
+            **self.totals,
+            "Name": self.name,
+            "SlotType": "Partitionable" if slot.partitionable else "Static",
+            "PartitionableSlot": slot.partitionable,
+            "DynamicSlot": False,
+            "State": "Unclaimed",
+            "Activity": "Idle",
+            "CurrentRank": 0.0,
+            "SlotWeight": self.weight,
+        }
+
+    def claimed_ad(self, part: Part, *, submitter: str, schedd: str) -> Ad:
+        """The ad of a claimed part of it, but for its CurrentRank."""
+        slot, amounts, dynamic = self.slot, part.amounts, bool(part.number)
+        ad = self._claimed.copy()
+        ad.update(amounts)
+        ad.update(zip(self.totals, amounts.values(), strict=True))
+        ad.update(
+            {
+                "Name": part.name,
+                "SlotType": "Dynamic" if dynamic else "Static",
+                "DynamicSlot": dynamic,
+                "SlotWeight": slot.weight * amounts.get("Cpus", 0) if slot.partitionable else slot.weight,
+                "PublicClaimId": part.claim,
+                "RemoteOwner": submitter,
+                "RemoteUser": submitter,
+                "AccountingGroup": submitter,
+                "RemoteScheddName": schedd,
+            }
+        )
+        return ad
 
 
 class Startds:
@@ -75,8 +149,12 @@ class Startds:
     def __init__(self, pool: Pool, *, whole_ads: bool = False) -> None:
         """
         `whole_ads`: the pool gets the whole ads of claimed slots, for somebody who explains; without, what a negotiator looks at.
+
+        In a `CountingPool` dynamic slots only count, until a slot comes whose claims may be matched to others.
         """
         self._pool, self._whole_ads = pool, whole_ads
+        self._counting = pool if isinstance(pool, CountingPool) else None
+        self._counted = not whole_ads
         self._slots: dict[str, _Slot] = {}
         self._of: dict[str, list[str]] = {}
         self._parts: dict[str, Part] = {}
@@ -96,6 +174,7 @@ class Startds:
         self._of[machine.name] = []
         for slot in machine.slots:
             made = _Slot(machine.name, slot)
+            self._counted &= not made.contested
             self._slots[made.name] = made
             self._of[machine.name].append(made.name)
             self._say(made)
@@ -135,7 +214,7 @@ class Startds:
         """What is left of all slots of machines that take jobs, by machine and slot."""
         for found in self._slots.values():
             if found.startd not in self._draining and (found.slot.partitionable or not found.parts):
-                yield f"{found.startd}.slot{found.slot.number}", self._free_ad(found)
+                yield f"{found.startd}.slot{found.slot.number}", found.free_ad
 
     @property
     def machines(self) -> list[str]:
@@ -172,22 +251,22 @@ class Startds:
         found = self._slots.get(slot)
         if found is None or found.startd in self._draining or (not found.slot.partitionable and found.parts):
             return None
-        whole = ClassAd.from_wire(self._free_ad(found))
-        for amounts in _sizes(found, job, whole, context):
+        for amounts in _sizes(found, job, context):
+            number = found.numbers.smallest if found.slot.partitionable else 0
+            name, key = found.named(number)
             part = Part(
                 claim=claim,
                 startd=found.startd,
-                name=found.name,
+                name=name,
                 whole=found.name,
                 amounts=amounts,
-                number=found.free_number() if found.slot.partitionable else 0,
-                key=found.key,
+                number=number,
+                key=key,
             )
-            part = _named(part, found)
-            ad = self._claimed_ad(found, part, submitter=submitter, schedd=schedd)
+            ad = found.claimed_ad(part, submitter=submitter, schedd=schedd)
             its = ClassAd.from_wire(ad)
             if matches(job, its, context):
-                ad["CurrentRank"] = rank(its, job, context)
+                ad["CurrentRank"] = rank(its, job, context) if found.rank is None else found.rank
                 self._take(found, part, ad)
                 return ad
         return None
@@ -213,7 +292,7 @@ class Startds:
             number=int(part_number) if part_number.isdecimal() else 0,
             key=slot_key(found.startd, slot),
         )
-        mine = self._claimed_ad(found, part, submitter=submitter, schedd=schedd)
+        mine = found.claimed_ad(part, submitter=submitter, schedd=schedd)
         current = ad.get("CurrentRank")
         mine["CurrentRank"] = float(current) if isinstance(current, int | float) else 0.0
         self._take(found, part, mine)
@@ -228,11 +307,15 @@ class Startds:
         del found.parts[claim], self._named[part.name]
         for name, amount_ in part.amounts.items():
             found.left[name] += amount_
-        if part.number:
-            self._withdraw(part.key)
-            self._unsaid[found.name] = found
-        else:
+        if not part.number:
             self._say(found)
+            return
+        found.numbers.free(part.number)
+        if self._counting is not None and self._counting.counts(part.key):
+            self._counting.count(part.key, None)
+        else:
+            self._withdraw(part.key)
+        self._unsaid[found.name] = found
 
     def _take(self, found: _Slot, part: Part, ad: Ad) -> None:
         for name, asked in part.amounts.items():
@@ -242,72 +325,33 @@ class Startds:
         if found.contested or self._whole_ads:
             self._pool.slot(part.key, ad)
             self._pool.secret(part.key, SlotSecret(startd=found.startd, capability=part.name))
+        elif self._counting is not None and self._counted and part.number:
+            self._counting.count(part.key, ad)
         else:  # it is matched to nobody, so only what it counts for is ever looked at
             self._pool.slot(part.key, {name: ad[name] for name in _COUNTED if name in ad})
             self._pool.secret(part.key, None)
         if part.number:
+            found.numbers.take(part.number)
             self._unsaid[found.name] = found
+        else:
+            found.is_shown = False
 
     # -- ads ---------------------------------------------------------------------------------------------------------
 
     def _say(self, found: _Slot) -> None:
         if found.startd in self._draining:
             self._withdraw(found.key)
-            return
-        self._pool.slot(found.key, self._free_ad(found))
-        self._pool.secret(found.key, SlotSecret(startd=found.startd, capability=found.name))
+            found.is_shown = False
+        elif found.is_shown and self._counting is not None:
+            self._counting.change(found.key, {**found.left, "SlotWeight": found.weight})
+        else:
+            self._pool.slot(found.key, found.free_ad)
+            self._pool.secret(found.key, SlotSecret(startd=found.startd, capability=found.name))
+            found.is_shown = True
 
     def _withdraw(self, slot: str) -> None:
         self._pool.slot(slot, None)
         self._pool.secret(slot, None)
-
-    @staticmethod
-    def _free_ad(found: _Slot) -> Ad:
-        slot = found.slot
-        weight = slot.weight * found.left.get("Cpus", 0) if slot.partitionable else slot.weight
-        return {
-            **slot.ad,
-            **found.left,
-            **found.totals,
-            "Name": found.name,
-            "SlotType": "Partitionable" if slot.partitionable else "Static",
-            "PartitionableSlot": slot.partitionable,
-            "DynamicSlot": False,
-            "State": "Unclaimed",
-            "Activity": "Idle",
-            "CurrentRank": 0.0,
-            "SlotWeight": weight,
-        }
-
-    @staticmethod
-    def _claimed_ad(found: _Slot, part: Part, *, submitter: str, schedd: str) -> Ad:
-        slot = found.slot
-        weight = slot.weight * part.amounts.get("Cpus", 0) if slot.partitionable else slot.weight
-        return {
-            **slot.ad,
-            **part.amounts,
-            **{f"TotalSlot{name}": whole for name, whole in part.amounts.items()},
-            "Name": part.name,
-            "SlotType": "Dynamic" if part.number else "Static",
-            "PartitionableSlot": False,
-            "DynamicSlot": bool(part.number),
-            "State": "Claimed",
-            "Activity": "Busy",
-            "CurrentRank": 0.0,
-            "SlotWeight": weight,
-            "PublicClaimId": part.claim,
-            "RemoteOwner": submitter,
-            "RemoteUser": submitter,
-            "AccountingGroup": submitter,
-            "RemoteScheddName": schedd,
-        }
-
-
-def _named(part: Part, found: _Slot) -> Part:
-    if not part.number:
-        return part
-    name = f"slot{found.slot.number}_{part.number}@{found.startd}"
-    return msgspec.structs.replace(part, name=name, key=slot_key(found.startd, name))
 
 
 def _ranks(ad: Ad) -> bool:
@@ -324,7 +368,7 @@ def _amount(ad: Ad, name: str) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
 
-def _sizes(found: _Slot, job: ClassAd, whole: ClassAd, context: Context) -> list[dict[str, int]]:
+def _sizes(found: _Slot, job: ClassAd, context: Context) -> list[dict[str, int]]:
     """
     What the job would get, rounded up as startds do and then as it was asked for, where there is that much left.
     """
@@ -332,12 +376,16 @@ def _sizes(found: _Slot, job: ClassAd, whole: ClassAd, context: Context) -> list
         return [dict(found.left)]
     rounded: dict[str, int] = {}
     exact: dict[str, int] = {}
+    whole: ClassAd | None = None
     for name in found.slot.amounts:
-        said = job.stored.get(f"request{name.lower()}")
-        try:  # most jobs say a number, which takes no evaluation
-            value = said if type(said) is int else evaluate_attribute(f"Request{name}", job, whole, context)
-        except EvaluationFailed:
-            return []
+        key = f"request{name.lower()}"
+        value: object = job.stored.get(key)
+        if type(value) is not int:  # most jobs say a number, which takes no evaluation
+            whole = whole or ClassAd.from_wire(found.free_ad)
+            try:
+                value = evaluate_attribute(key, job, whole, context)
+            except EvaluationFailed:
+                return []
         asked = _DEFAULT.get(name, 0) if value is UNDEFINED else amount(value)
         if asked is None:
             return []

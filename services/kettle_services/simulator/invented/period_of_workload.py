@@ -89,7 +89,7 @@ def period_of(
     period = Period(
         since=0,
         until=until,
-        queues=lambda: {SHARD: Queue(SCHEDD)},
+        queues=lambda: {SHARD: Queue(SCHEDD, saved=False)},
         arrivals={SHARD: arrivals},
         works={SHARD: durations},
         machines={host.name: machine_of(host, said) for host in platform.hosts},

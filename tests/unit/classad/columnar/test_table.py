@@ -61,6 +61,17 @@ def test_text_that_is_a_literal_is_its_value_and_text_that_is_nothing_is_an_erro
     assert (1, 0) == size(table)
 
 
+@pytest.mark.parametrize("cpus", [8, 4, "many", Expr("x + 1")])
+def test_some_attributes_of_an_ad_are_changed_as_if_all_were_put(cpus: Scalar) -> None:
+    """Whatever their spelling; where nothing is new, it is no news."""
+    some, whole = table_of(EVERYTHING), table_of(EVERYTHING)
+    before = some.news
+    some.change(some.keys[0], {"CPUS": cpus})
+    whole.put(whole.keys[0], {**EVERYTHING, "Cpus": cpus})
+    assert list(whole.ad(0).to_wire().items()) == list(some.ad(0).to_wire().items())
+    assert (some.news == before) == (cpus == EVERYTHING["Cpus"])
+
+
 def test_a_part_of_an_ad_is_named_by_keys() -> None:
     """An ad of some attributes has those of them that are there."""
     part = table_of(EVERYTHING).ad(0, ["cpus", "city", "nosuch"])

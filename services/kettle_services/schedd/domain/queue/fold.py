@@ -103,8 +103,12 @@ class Queue:
     An index is told of jobs that become what they are (`enter`), and that they are that no longer (`leave`).
     """
 
-    def __init__(self, schedd: str, *, significant: Iterable[str] = ()) -> None:
+    def __init__(self, schedd: str, *, significant: Iterable[str] = (), saved: bool = True) -> None:
+        """
+        `saved`: somebody saves the rows that `apply` returns; without, there are none but of what has left.
+        """
         self.schedd = schedd
+        self._saved = saved
         self.significant: tuple[str, ...] = tuple(significant)
         """Attributes that decide a job's autocluster, besides those that always do."""
         self.clusters: dict[int, Cluster] = {}
@@ -181,7 +185,7 @@ class Queue:
                 return self._jobs(stream, event, at)
             case ClaimGranted():
                 self.claim_use.granted(event, at)
-                return [Change(stream, _encode((event, at)))]
+                return [Change(stream, _encode((event, at)))] if self._saved else []
             case ClaimEnded():
                 self.claim_use.ended(event.claim)
                 return [Change(stream, None)]
@@ -190,6 +194,8 @@ class Queue:
 
     def _submitted(self, stream: str, event: ClusterSubmitted, at: int) -> list[Change]:
         self.admit(event, at)
+        if not self._saved:
+            return []
         return [Change(stream, _encode((event, at))), Change(NEWEST, _encode(self.newest_cluster))]
 
     def _submitted_together(self, event: ClustersSubmitted, at: int) -> list[Change]:
@@ -255,15 +261,16 @@ class Queue:
             job = JobId(event.cluster, proc)
             self.jobs[job] = FRESH
             self._enter(alike(cluster, FRESH, [job]))
-        stream = factory_stream(event.cluster)
-        return self._forget(event.cluster) if cluster.empty else [Change(stream, _encode(cluster.factory))]
+        if cluster.empty:
+            return self._forget(event.cluster)
+        return [Change(factory_stream(event.cluster), _encode(cluster.factory))] if self._saved else []
 
     def _job(self, stream: str, event: JobEvent, at: int) -> list[Change]:
         job = job_of_stream(stream)
         entry = self._become([job], self._known(job, event), event, at)
         if entry.job.over:
             return [Change(stream, None), *self._left(job)]
-        return [Change(stream, row_of(entry))]
+        return [Change(stream, row_of(entry))] if self._saved else []
 
     def _jobs(self, stream: str, event: JobsChanged, at: int) -> list[Change]:
         """
@@ -307,12 +314,16 @@ class Queue:
     def _become(self, jobs: list[JobId], before: QueuedJob, event: JobEvent, at: int) -> QueuedJob:
         """Jobs of one cluster that were alike are alike again."""
         cluster = self.clusters[jobs[0].cluster]
-        changed = dict(before.changed) or cluster.base(jobs[0].proc)
-        apply_to_ad(changed, event, at)
         if isinstance(event, JobEdited | JobRouted | JobUnrouted):
             cluster.edit(event.attributes)
             self.staying.note(jobs[0].cluster, event.attributes)
-        entry = after(before, evolve(before.job, event), changed, event)
+        state = evolve(before.job, event)
+        if state.over:  # nobody sees what the event would change of an ad that is not in the queue any more
+            entry = QueuedJob(state)
+        else:
+            changed = dict(before.changed) or cluster.base(jobs[0].proc)
+            apply_to_ad(changed, event, at)
+            entry = after(before, state, changed, event)
         if type(event) in _DURING_ATTEMPT and before.job.claim and not cluster.routed:
             self.jobs.update(dict.fromkeys(jobs, entry))
             return entry
@@ -338,6 +349,8 @@ class Queue:
         cluster.gone.add(job.proc)
         if cluster.empty:
             return self._forget(job.cluster)
+        if not self._saved:
+            return []
         end, row = cluster.gone.row(job.proc)
         return [Change(f"cluster/{job.cluster}{LEFT}{end}", row)]
 

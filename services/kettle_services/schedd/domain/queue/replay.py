@@ -131,7 +131,7 @@ class Replay:
 
     def queue(self) -> Queue:
         """The queue as of the last event; a new one each time."""
-        queue = Queue(self._schedd, significant=self._significant)
+        queue = Queue(self._schedd, significant=self._significant, saved=False)
         queue.newest_cluster = self._newest
         for granted, at in self._claims.values():
             queue.apply(f"claim/{granted.claim}", granted, at)
