@@ -71,8 +71,8 @@ check-mypy: $(stamp)
 check-pyright: $(stamp)
 	$(bin)/basedpyright
 
-bench: $(stamp)  ## measure latency, throughput and memory (or PART=transfer: files); prints JSON
-	@$(bin)/python -m tests.performance.bench $(foreach part,$(PART),--part $(part))
+bench: $(stamp)  ## measure latency, throughput and memory (PART=table BEFORE=old.json: side by side); prints JSON
+	@$(bin)/python -m tests.performance.bench $(foreach part,$(PART),--part $(part)) $(if $(BEFORE),--before $(BEFORE))
 
 chaos: $(stamp)  ## break a pool on purpose, from a seed, and prove that it kept its promises (seconds=60 seed=random)
 	@$(bin)/python -m kettle.testing.chaos --seconds $(seconds) --seed $(seed) --jobs $(jobs) \

@@ -87,6 +87,7 @@ _UNSAID: Final[Mapping[str, str]] = {
 
 _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "cluster": ("schedd", "schedd.<name>", "cluster/<cluster>"),
+    "clusters": ("schedd", "schedd.<name>", "clusters/<first of 500 numbers>"),
     "factory": ("schedd", "schedd.<name>", "factory/<cluster>"),
     "job": ("schedd", "schedd.<name>", "job/<cluster>.<proc>"),
     "jobs": ("schedd", "schedd.<name>", "jobs/<cluster>"),

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from kettle_wire.events.cluster import ClustersSubmitted
 from kettle_wire.events.codec import EVENT_TYPES, Recorded
 from kettle_wire.events.iam import IdentityEvent
 from kettle_wire.events.many_jobs import JobsChanged
@@ -134,12 +135,13 @@ def schema_of(tag: str) -> str:
 
 
 def _types() -> dict[str, str]:
-    # Of what is recorded for many jobs at once each job's own event is published, as if it had been recorded alone.
+    # Of what is recorded for many jobs or clusters at once the event of each is published, as if it had been recorded alone.
     # Who may do what and what pilots run is not everybody's business, and of nodes of workflows their jobs' events are published.
     kinds = [
         kind
         for kind in EVENT_TYPES
-        if kind is not JobsChanged and not issubclass(kind, IdentityEvent | PayloadEvent | WorkflowEvent)
+        if kind not in {JobsChanged, ClustersSubmitted}
+        and not issubclass(kind, IdentityEvent | PayloadEvent | WorkflowEvent)
     ]
     return {type_of(tag): tag for tag in map(str, (kind.__struct_config__.tag for kind in kinds))}
 

@@ -49,6 +49,18 @@ def test_fragments_become_a_section(top: Path, tmp_path: Path) -> None:
         changelog.section("0.2.0", "2026-12-01", tmp_path)
 
 
+def test_fragments_join_the_section_that_is_there(top: Path, tmp_path: Path) -> None:
+    """A version that is not released yet may have its section already: nothing of it is lost, and another's stays as it is."""
+    changelog = script(top, "changelog")
+    before = "# Changelog\n\n## 0.2.0 (2026-12-01)\n\nIn short.\n\n### Fixed\n\n- One.\n\n## 0.1.0 (2026-01-01)\n\nOld.\n"
+    assert before == changelog.with_section(before, changelog.section("0.2.0", "x", tmp_path, before))
+    (tmp_path / "two.fixed.md").write_text("Two.\n")
+    (tmp_path / "three.added.md").write_text("Three.\n")
+    after = changelog.with_section(before, changelog.section("0.2.0", "2027-01-01", tmp_path, before))
+    assert "In short.\n\n### Added\n\n- Three.\n\n### Fixed\n\n- One.\n- Two.\n\n## 0.1.0" in after
+    assert 1 == after.count("## 0.2.0 (2026-12-01)")
+
+
 def test_every_fragment_is_in_the_changelog(top: Path) -> None:
     """The section of the next release has the words of each."""
     changelog = script(top, "changelog")

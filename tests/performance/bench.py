@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from tests.performance.table import table
 
 from kettle.client import select
 from kettle.embedded import EmbeddedPostgres
@@ -57,6 +58,15 @@ SCRIPTS: Final = {
         "jobs.py",
         "short jobs: latency of one, throughput of 2,000 on 8 and 32 slots",
         ("--rounds=3", "--latency=30"),
+    ),
+    "users": Script(
+        "jobs.py",
+        "short jobs: 6,000 of a hundred users on 32 slots",
+        ("--jobs=600", "--rounds=1"),
+        ("--slots=32", "--jobs=6000", "--users=100", "--latency=0", "--rounds=3"),
+    ),
+    "idle": Script(
+        "idle.py", "a personal pool that does nothing", ("--settle=2", "--seconds=5", "--rounds=1")
     ),
     "many_jobs": Script(
         "jobs.py",
@@ -189,6 +199,8 @@ SCRIPTS: Final = {
 PARTS: Final = ("classads", "append", "event_log", "jobs", "memory", "queueing", "commands")
 OPTIONAL: Final = (
     "many_jobs",
+    "users",
+    "idle",
     "files",
     "recovery",
     "farm",
@@ -231,14 +243,16 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
 TABLE: Final[dict[str, tuple[str, ...]]] = {
     "jobs": (),
     "many_jobs": (),
+    "users": (),
     "files": (),
-    "queueing": ("--part=one_cluster",),
+    "queueing": ("--part=one_cluster", "--part=hold"),
     "cycle": ("--slots=10000", "--jobs=10000", "--autoclusters=1000"),
     "farm": (),
     "busy_farm": (),
     "queued": ("--case=100000_in_10", "--rounds=5"),
     "recovery": (),
-    "commands": ("--part=start", "--part=queue", "--queued=100000"),
+    "commands": ("--queued=100000",),
+    "idle": (),
 }
 """What docs/explanation/performance.md shows, in its order, and what of it."""
 SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
@@ -345,12 +359,12 @@ async def bench(arguments: argparse.Namespace, directory: Path) -> dict[str, Any
     report: dict[str, Any] = {"calibration": calibrate()}
     asked = arguments.part or PARTS
     chosen = {*asked, *(more for part in asked for more in TOGETHER.get(part, ()))}
-    table = TABLE if "table" in chosen else {}
-    for part in table or [part for part in (*PARTS, *OPTIONAL) if part in chosen]:
+    shown = TABLE if "table" in chosen else {}
+    for part in shown or [part for part in (*PARTS, *OPTIONAL) if part in chosen]:
         if part in SCRIPTS:
             script = SCRIPTS[part]
             say(script.says)
-            options = (*script.always, *table.get(part, ()), *(script.quick if arguments.quick else ()))
+            options = (*script.always, *shown.get(part, ()), *(script.quick if arguments.quick else ()))
             more = transfer_options(arguments) if part == "transfer" else ()
             report[part] = await measured(HERE / script.name, *options, *more)
         elif part == "append":
@@ -385,10 +399,20 @@ def main() -> int:
     parser.add_argument("--mib", type=int, default=1024, help="part transfer: of the one large file")
     parser.add_argument("--shared-jobs", type=int, default=500, help="part transfer: jobs with one input")
     parser.add_argument("--shared-mib", type=int, default=100, help="part transfer: of that input")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="FILE",
+        help="an earlier report, for the table: it is printed on standard error",
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kettle-bench-") as directory:
         report = asyncio.run(bench(arguments, Path(directory)))
     print(json.dumps(report, indent=2))
+    if "table" in (arguments.part or ()):
+        sys.stderr.write(
+            table(report, json.loads(arguments.before.read_text()) if arguments.before else None)
+        )
     return int(any("failed" in part for part in report.values()))
 
 

@@ -27,11 +27,16 @@ from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.condor import launchers
 
 JOB: Final = "executable = /bin/true\ntransfer_executable = false\nrequirements = false\n"
+TRUE: Final = "executable = /bin/true\n"
 THREE: Final = ("-af", "ClusterId", "ProcId", "JobStatus")
 CLUSTERS: Final = 10
 """Into which a long queue is divided."""
 SERVED: Final = "_served"
 """The end of the names of what a command server has carried out."""
+_PAUSE_S: Final = 0.3
+"""Between two single jobs: what the pool does after the former one is done then."""
+_LOOK_S: Final = 0.001
+"""How often somebody looks whether a log says that its job has ended."""
 _FORKED_S: Final = 0.03
 """Processor seconds of a caller that did not load a command: a command by itself takes more on any machine."""
 
@@ -50,6 +55,8 @@ class Commands:
 
     def __init__(self, place: Path, pool: ThrowawayPool, work: Path) -> None:
         self._place = place
+        self.place: Final = work
+        """Where they are run."""
         self._work = work
         self._environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "XDG_RUNTIME_DIR": str(work)}
 
@@ -191,7 +198,24 @@ def loop(commands: Commands, arguments: argparse.Namespace) -> dict[str, Any]:
     return report
 
 
-PARTS: Final = {"start": start, "queue": queue, "loop": loop}
+def ended(commands: Commands, arguments: argparse.Namespace) -> dict[str, Any]:
+    """
+    One job on an idle pool, as a script sees it: from the start of `condor_submit` until the job's log says that it has ended.
+    """
+    seconds: list[float] = []
+    commands.warm()
+    for number in range(arguments.rounds):
+        time.sleep(_PAUSE_S)
+        log = commands.place / f"log.{number}"
+        began = time.perf_counter()
+        commands.run("condor_submit", "-terse", typed=f"{TRUE}log = {log}\nqueue\n", server=True)
+        while b"\n005 (" not in log.read_bytes():
+            time.sleep(_LOOK_S)
+        seconds.append(time.perf_counter() - began)
+    return {"seconds": summary(seconds)}
+
+
+PARTS: Final = {"start": start, "queue": queue, "loop": loop, "ended": ended}
 
 
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -41,6 +41,8 @@ PAUSE_S: Final = 0.3
 """Between two single jobs: views and ads of the former one are done then, and the pool is idle."""
 SERVERS: Final = {"postgres": "postgres", "nats-server": "nats"}
 STARTERS: Final = "starters_and_jobs"
+OF_JOBS: Final = frozenset({STARTERS, "client"})
+"""What is not of the services and servers."""
 
 
 async def finished(client: Client, cluster: int) -> None:
@@ -135,9 +137,11 @@ async def throughput(
             check(place, jobs)
     each = {name: round(statistics.median(cost[name] for cost in costs), 3) for name in costs[0]}
     whole = sum(each.values())
+    services = (sum(value for name, value in cost.items() if name not in OF_JOBS) for cost in costs)
     return {
         "jobs_per_second": summary(rates, 1),
         "processor_ms_per_job": round(whole, 2),
+        "services_ms_per_job": summary(services, 2),
         "processor_ms_per_job_by_service": each,
         "share_of_processor_time": {name: round(value / whole, 3) for name, value in each.items()},
         "jobs": jobs,

@@ -21,12 +21,14 @@ import msgspec
 
 from kettle.client import select
 from kettle.client.jobs.status import Status
+from kettle.client.jobs.submission import prepare
 from kettle.eventsourcing.log import Log
 from kettle.pool.personal_settings import Value
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool, throwaway_pool
 from kettle_services.master.domain.start_order import DAEMON_LIST
 from kettle_services.scaler.record import SHARD as SCALER
+from kettle_wire.commands.queue import Submitted
 from kettle_wire.events import Event, JobContinued, JobDisconnected, JobReconnected, JobVacated
 from kettle_wire.events.codec import CODEC
 from kettle_wire.frames import Frame
@@ -145,6 +147,13 @@ arguments = $(Process)
 log = many.log
 requirements = false
 queue 20
+"""
+_ALIKE: Final = """\
+executable = /bin/true
+transfer_executable = false
+arguments = {number}
+requirements = false
+queue
 """
 _STAYING: Final = """\
 executable = /bin/true
@@ -298,6 +307,10 @@ async def _many(pool: ThrowawayPool, place: Path) -> None:
     await client.hold(select(f"{many}.5", f"{many}.6"), "two are not wanted now")
     for act in (client.hold, client.release, client.remove):
         await act(select(many), "and all the others")
+    alike = {f"alike/{number}": prepare(_ALIKE.format(number=number)) for number in range(3)}
+    submitted = await client.submit_many(alike)
+    numbers = [each.cluster for each in submitted.values() if isinstance(each, Submitted)]
+    await client.remove(select(*numbers))
 
 
 async def _away(pool: ThrowawayPool, job: JobId) -> None:

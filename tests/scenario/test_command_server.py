@@ -13,6 +13,7 @@ import pytest
 from kettle.command_server import asking
 from kettle.testing.commands.running import Said, execute
 from kettle.testing.patience import PATIENCE_S
+from kettle_services.condor.compiled_launcher import compile_into
 from kettle_services.condor.launchers import launcher
 from kettle_services.condor.start import SERVED
 
@@ -33,11 +34,12 @@ ASKS: Final = {
 
 @pytest.fixture
 async def served(condor: Condor, tmp_path: Path) -> AsyncIterator[Condor]:
-    """Commands that a server carries out, or that say that none has."""
+    """Commands that a server carries out, or that say that none has; where there is a compiler, as a compiled program asks."""
     place = tmp_path / "bin"
     place.mkdir()
+    program = compile_into(tmp_path)
     for name in SERVED:
-        text = launcher(name)
+        text = launcher(name, program=program)
         begin = text.index("from kettle_services")
         (place / name).write_text(f"{text[:begin]}sys.exit('carried out by no server')\n")
         (place / name).chmod(0o755)

@@ -64,6 +64,7 @@ async def test_parsl_computes_on_a_block_that_is_a_job(pool: ThrowawayPool, tmp_
         ("ipyparallel_cluster.py", "ipyparallel"),
         ("snakemake_htcondor.py", "snakemake"),
         ("lsst_bps.py", "lsst-ctrl-bps-htcondor"),
+        ("harvester_workers.py", "pandaharvester"),
         ("jupyterhub_batchspawner.py", "batchspawner"),
     ],
 )

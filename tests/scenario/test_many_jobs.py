@@ -5,6 +5,7 @@ Commands on thousands of jobs at once: what is recorded for all of them together
 import asyncio
 import signal
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Final
@@ -12,12 +13,22 @@ from typing import Final
 from kettle.client import Client, select
 from kettle.client.events.published import Wanted
 from kettle.client.jobs.status import Status
+from kettle.client.jobs.submission import prepare
 from kettle.storage import PgLog
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle.userlog.events import Aborted, Held, Released
-from kettle_wire.commands.schedd import Acted, Submitted
+from kettle_wire.commands.schedd import Acted, Select, Submitted
 from kettle_wire.event_expansion import size, stands_for_many
-from kettle_wire.events import ClusterSubmitted, JobHeld, JobReleased, JobRemoved, JobStarted, JobVacated
+from kettle_wire.events import (
+    ClustersSubmitted,
+    ClusterSubmitted,
+    JobHeld,
+    JobReleased,
+    JobRemoved,
+    JobStarted,
+    JobVacated,
+    decode,
+)
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
@@ -173,3 +184,51 @@ async def eve_is_left_alone(pool: ThrowawayPool, many: Submitted, hers: int) -> 
         for entry in frame.entries
         if entry.stream.startswith((f"job/{hers}.", f"jobs/{hers}"))
     ]
+
+
+async def test_submissions_that_are_alike_are_one_event_that_outlives_its_schedd(pool: ThrowawayPool) -> None:
+    """
+    Each is a cluster of its own, to the queue, the record, and the next schedd, which knows the commands, and which of the
+    clusters have left; the audit finds nothing.
+    """
+    made = {
+        f"alike/{number}": prepare(
+            f"executable = /bin/sleep\narguments = 60{number}\ntransfer_executable = false\nrequirements = false\nqueue\n"
+        )
+        for number in range(12)
+    }
+    clusters = [each.cluster for each in submitted_of(await pool.client.submit_many(made))]
+    assert [*range(clusters[0], clusters[0] + 12)] == clusters
+    await pool.client.remove(select(*clusters[:5]))
+    killed = pool.kill("schedd")
+    await pool.restarted("schedd", after=killed)
+    more = {**dict(reversed(made.items())), "alike/new": made["alike/0"]}
+    again = [each.cluster for each in submitted_of(await pool.client.submit_many(more))]
+    assert clusters == sorted(again[:-1])
+    assert clusters[-1] < again[-1]
+    ads = await pool.client.jobs(Select(clusters=clusters), projection=["ClusterId", "Args"])
+    assert [(clusters[number], f"60{number}") for number in range(5, 12)] == sorted(
+        (ad["ClusterId"], ad["Args"]) for ad in ads
+    )
+    [first, *_] = await pool.client.events(JobId(clusters[7], 0))
+    assert isinstance(first.event, ClusterSubmitted)
+    assert ("607", 1) == (first.event.ad["Args"], len(first.event.rows))
+    async with PgLog.connect(pool.client.pool.database_url) as log:
+        types = {
+            entry.type
+            async for frame in log.read("schedd.schedd")
+            for entry in frame.entries
+            if isinstance(event := decode(entry.data), ClustersSubmitted | ClusterSubmitted)
+            and clusters[0]
+            <= (event.first if isinstance(event, ClustersSubmitted) else event.cluster)
+            <= clusters[-1]
+        }
+    assert {"clusters.submitted/1"} == types
+    await pool.client.remove(select(*clusters[5:], again[-1]))
+    audit = await pool.log_check()
+    assert audit.clean, audit.said
+
+
+def submitted_of(found: Mapping[str, object]) -> list[Submitted]:
+    """Those that are."""
+    return [each for each in found.values() if isinstance(each, Submitted)]

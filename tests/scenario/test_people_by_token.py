@@ -222,8 +222,9 @@ async def withdrawn(pool: ThrowawayPool, issuer: TokenIssuer, home: Path, place:
     ours = f'AuthTokenIssuer == "{issuer.url}" && RouteName == "Here"'
     status, _, err = await pool.kettle("rm", "--constraint", ours)
     assert 0 == status, err
-    for cluster in (runs, waits):
-        await pool.client.wait(select(cluster))
+    async with asyncio.timeout(PATIENCE_S):
+        for cluster in (runs, waits):
+            await pool.client.wait(select(cluster))
 
 
 async def started(pool: ThrowawayPool, cluster: int) -> None:

@@ -13,7 +13,7 @@ from kettle.eventsourcing.log import StoredEvent, Tenure
 from kettle.projections import PROJECTIONS, StoredProjection, follows
 from kettle.storage.archived_pieces import FRAME, POSITION, Archives, EventRow, Piece, piece_of
 from kettle.storage.queries import QUERIES
-from kettle_wire.event_expansion import of_job, stream_of_many
+from kettle_wire.event_expansion import of_stream, stream_of_many
 from kettle_wire.frames import Entry
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -100,7 +100,7 @@ class Snapshot:
         for piece in await self._pieces(shard, after=0):
             archived = await self._archives.stream(piece, other)
             rows += [(row[POSITION], _recorded(row).entry) for row in archived if row[FRAME] <= until]
-        return max((position for position, entry in rows if of_job(entry, stream) is not None), default=0)
+        return max((position for position, entry in rows if of_stream(entry, stream) is not None), default=0)
 
     async def _last_of(self, shard: str, stream: str, until: int) -> int:
         position = await self._connection.fetchval(_STREAM, self._ids[shard], stream, until)

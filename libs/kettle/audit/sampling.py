@@ -21,9 +21,11 @@ class Root(msgspec.Struct, frozen=True):
 
 
 def root_of(stream: str) -> Root | None:
-    """The cluster of a job, cluster or factory, otherwise the thing itself; None for what is about none."""
+    """
+    The cluster of a job, cluster or factory, otherwise the thing itself; None for what is about none, or about many.
+    """
     kind, slash, name = stream.partition("/")
-    if not slash:
+    if not slash or kind == "clusters":
         return None
     if kind not in {"job", "jobs", "cluster", "factory"}:
         return Root(kind, int(name) if name.isdecimal() else name)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kettle.audit.report import AuditReport
 from kettle.audit.sampling import Sample
 from kettle.eventsourcing.log import StoredEvent
-from kettle_wire.event_expansion import each
+from kettle_wire.event_expansion import CLUSTERS, each
 from kettle_wire.events import Event
 from kettle_wire.frames import Frame
 
@@ -45,7 +45,7 @@ class WorkingSetFold:
         if frame.number > self._cursor or self._refused:
             return
         for position, (entry, event) in enumerate(zip(frame.entries, events, strict=True), frame.position):
-            if not self._takes(entry.stream):
+            if not self._takes(entry.stream) and not entry.stream.startswith(CLUSTERS):
                 continue
             try:
                 changes = self._fold(entry.stream, event, frame.at)

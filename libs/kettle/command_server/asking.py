@@ -2,10 +2,9 @@
 The side of a command that has just started: it asks the command server of its context to be it, see docs/decisions/0165.
 
 A loop of a thousand commands spends its time here, so nothing is imported that is not part of the interpreter: a module
-more is a quarter of a millisecond more, `os` and `socket` are four.
+more is a quarter of a millisecond more, `os` and `socket` are four.  `launch.c` does the same where there was a compiler.
 """
 
-import _imp
 import _socket
 import posix
 import sys
@@ -18,7 +17,7 @@ LONGEST = 1 << 17
 """Bytes of an order; one with more words or variables is not sent."""
 LOST = 70
 """The exit status, EX_SOFTWARE, of a command whose server ended before it."""
-_KEY = 0x6B6574746C65
+_PRIME = 2**61 - 1
 _ANSWER_BYTES = 16
 _STREAMS = 3
 """Standard input, output and errors."""
@@ -40,22 +39,17 @@ class NoServerError(Exception):
     """There is no server for this process, and none can be: it has rights or limits that cannot be told."""
 
 
-def context() -> bytes:
+def context(installation: str = "") -> bytes:
     """
-    All that a process has from its parent, and that a fork of another process would not have: its rights, the variables that
-    are read once, and its installation. Two processes may do each other's work if these are the same bytes.
+    All that a process has from its parent, and that a fork of another process would not have: its rights, and the variables that
+    are read once; with what tells its installation. Two processes may do each other's work if these are the same bytes.
 
     Raises NoServerError or OSError.
     """
     if posix.getuid() != posix.geteuid() or posix.getgid() != posix.getegid():
         raise NoServerError
-    read_at_start = sorted(item for item in posix.environ.items() if item[0].startswith(_READ_AT_START))
-    parts = [
-        rights(),
-        *(b"%s=%s" % item for item in read_at_start),
-        "\n".join((sys.version, sys.executable, *sys.path)).encode("utf-8", "surrogateescape"),
-    ]
-    return b"\n".join(parts)
+    read_at_start = (b"%s=%s" % item for item in posix.environ.items() if item[0].startswith(_READ_AT_START))
+    return b"\n".join((rights(), *sorted(read_at_start), installation.encode()))
 
 
 def rights(process: int = 0) -> bytes:
@@ -108,7 +102,7 @@ def directory() -> int:
 
 def socket_path(where: int, what: bytes) -> str:
     """The address of the server of a context, for the process that has the directory open."""
-    return f"/proc/self/fd/{where}/commands-{_imp.source_hash(_KEY, what).hex()}"
+    return f"/proc/self/fd/{where}/commands-{int.from_bytes(what, 'big') % _PRIME:016x}"
 
 
 def wanted() -> bool:
@@ -117,25 +111,25 @@ def wanted() -> bool:
     return environ.get(VARIABLE.encode()) != b"off" and not any(name in environ for name in _JOBS)
 
 
-def end_if_carried_out(name: str) -> None:
+def end_if_carried_out(name: str, installation: str) -> None:
     """
     End this process with the exit status of the command, if a server has carried it out with our words; return if none has.
 
     The order has the name of the command, the file that it was started by, and its arguments.
     """
-    status = forked([name, *sys.argv])
+    status = forked([name, *sys.argv], installation)
     if status is not None:
         posix._exit(status)  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - its name where `os` is not loaded
 
 
-def forked(words: list[str]) -> int | None:
+def forked(words: list[str], installation: str = "") -> int | None:
     """
     Have the server of this context be `words`, with our streams, directory and variables, until it has ended: its exit status.
 
     None: there is no such server, or it cannot do it. Nothing has happened then.
     """
     try:
-        ask = _asked(words)
+        ask = _asked(words, installation)
     except (OSError, NoServerError):
         return None
     if ask is None:
@@ -163,7 +157,7 @@ def forked(words: list[str]) -> int | None:
     return status
 
 
-def _asked(words: list[str]) -> _socket.socket | None:
+def _asked(words: list[str], installation: str) -> _socket.socket | None:
     """
     The connection on which a server has been sent its order; None: it is not to be.
 
@@ -171,7 +165,7 @@ def _asked(words: list[str]) -> _socket.socket | None:
     """
     if not wanted():
         return None
-    what = context()
+    what = context(installation)
     ask = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC, 0)
     if ask.fileno() < _STREAMS:
         return None  # a stream of ours is closed, and the command would have the connection in its place
@@ -215,7 +209,8 @@ def _read(path: str) -> bytes:
 
 
 def _if_there(path: str) -> bytes:
+    """What a file says, without zero bytes: some labels end with one, and they separate the parts of an order."""
     try:
-        return _read(path)
+        return _read(path).replace(b"\0", b"")
     except OSError:
         return b""

@@ -1,31 +1,28 @@
 """The process that forks commands: it has one thread and no event loop."""
 
-import gc
 import os
 import resource
 import select
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
-from kettle.command_server import needing
 from kettle.command_server.asking import HAND_BACK, LONGEST
 from kettle.command_server.order import MalformedOrderError, Order
-
-if TYPE_CHECKING:
-    from io import TextIOWrapper
+from kettle.command_server.worker import Assignment, Worker
 
 MOST: Final = 64
 """Commands at once, as far as there are descriptors for them; what more are asked for are not taken."""
 _SPARE: Final = 32
 """Descriptors that are for something else than commands and those who ask for them."""
-_EACH: Final = 3
+_EACH: Final = 4
 """Descriptors for a command that runs, and for one who has not said yet what he asks for."""
+_WAITING: Final = 4
+"""Processes that have carried out commands and wait for more, at most."""
 _STREAMS: Final = 4
 """Descriptors that come with an order: standard input, output and errors, and the working directory."""
 _AGAIN_S: Final = 1.0
@@ -36,24 +33,32 @@ _UID: Final = slice(4, 8)
 
 
 class Forks:
-    """The commands that run, each for a connection on which its end is told."""
+    """The processes that are commands, or will be; each command is for a connection on which its end is told."""
 
     def __init__(
-        self, listener: socket.socket, accepts: Callable[[Order, int], bool], *, lifeline: int | None = None
+        self,
+        listener: socket.socket,
+        accepts: Callable[[Order, int], bool],
+        *,
+        lifeline: int | None = None,
+        own: Sequence[int] = (),
     ) -> None:
         """
         `accepts`: whether an order is for this server, and the process that has sent it one for whom it may be carried out.
-        `lifeline`: a descriptor; when its other end is closed, it is over.
+        `lifeline`: a descriptor; when its other end is closed, it is over. `own`: other descriptors that no command has.
         """
         self._listener = listener
         self._accepts = accepts
         self._lifeline = lifeline
+        self._own = own
         self._connections: dict[int, socket.socket] = {}
         """Those whose order has not come, by descriptor."""
-        self._running: dict[int, tuple[int, socket.socket]] = {}
-        """By the descriptor that says that it has ended: its process id, and who waits for it."""
-        self._waiting: dict[int, int] = {}
-        """The descriptors of `_running`, by those of who waits."""
+        self._workers: dict[int, Worker] = {}
+        """All processes, by the descriptor that says that one has ended."""
+        self._lines: dict[int, Worker] = {}
+        """Those that are commands, by the descriptor on which they say that they are done."""
+        self._callers: dict[int, Worker] = {}
+        """The same, by that of who waits for them."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = min(MOST, (soft - _SPARE) // _EACH) if soft != resource.RLIM_INFINITY else MOST
         self.ending = False
@@ -68,15 +73,17 @@ class Forks:
         for fd in (listener.fileno(), *([] if lifeline is None else [lifeline])):
             self._poll.register(fd, select.POLLIN)
 
-    def serve(self, idle_s: float | None = None) -> Order | None:
+    def serve(self, idle_s: float | None = None) -> Assignment | None:
         """
-        Fork and reap until nobody asks any more: None. Returns in each child, too: what it is to be.
+        Fork and reap until nobody asks any more: None. Returns in each child that is to be a command, too.
 
         `idle_s`: seconds without a command after which it is over.
         """
         while True:
             if self.ending and not self._running:
                 return None
+            if assigned := self._prepare():
+                return assigned
             ready = {fd for fd, _ in self._poll.poll(self._patience_ms(idle_s))}
             if self._deaf:
                 self._deaf = False
@@ -84,11 +91,32 @@ class Forks:
             elif not ready:
                 return None
             if self._lifeline in ready and self._lifeline_is_over():
-                for waiting in list(self._waiting):
-                    self._kill(waiting)
+                for caller in list(self._callers):
+                    self._kill(caller)
                 return None
-            if order := self._heed(ready):
-                return order
+            if assigned := self._heed(ready):
+                return assigned
+
+    @property
+    def _running(self) -> int:
+        """How many commands there are."""
+        return sum(worker.caller is not None for worker in self._workers.values())
+
+    def _prepare(self) -> Assignment | None:
+        """Have a process that has not been a command; it is forked while another one is. In it, what it is to be."""
+        if self.ending or self._running >= self._most or any(each.is_new for each in self._workers.values()):
+            return None
+        try:
+            forked = Worker.fork()
+        except OSError:  # nobody is lost: who asks for what nobody can do does it himself
+            return None
+        if isinstance(forked, Assignment):
+            self._leave()
+            forked.begin()
+            return forked
+        self._workers[forked.handle] = forked
+        self._poll.register(forked.handle, select.POLLIN)
+        return None
 
     def _lifeline_is_over(self) -> bool:
         """Whether its other end is closed; what somebody writes there means nothing."""
@@ -107,18 +135,20 @@ class Forks:
             return _AGAIN_S * 1000
         return None if idle_s is None or self._running else idle_s * 1000
 
-    def _heed(self, ready: AbstractSet[int]) -> Order | None:
+    def _heed(self, ready: AbstractSet[int]) -> Assignment | None:
         """Of each descriptor, what has happened there; in a child, what it is to be."""
-        for handle in ready & self._running.keys():
+        for line in ready & self._lines.keys():
+            self._hear(line)
+        for handle in ready & self._workers.keys():
             self._reap(handle)
-        for waiting in ready & self._waiting.keys():
-            self._kill(waiting)
+        for caller in ready & self._callers.keys():
+            self._kill(caller)
         for fd in ready & self._connections.keys():
-            if order := self._take(self._connections.pop(fd)):
-                return order
-        if (
-            self._listener.fileno() in ready
-        ):  # the last: what is opened now may have the number of what was closed above
+            if assigned := self._prepare():
+                return assigned
+            self._take(self._connections.pop(fd))
+        # The last: what is opened now may have the number of what was closed above.
+        if self._listener.fileno() in ready:
             self._accept()
         return None
 
@@ -155,7 +185,7 @@ class Forks:
         self._connections[caller.fileno()] = caller
         self._poll.register(caller, select.POLLIN)
 
-    def _take(self, caller: socket.socket) -> Order | None:
+    def _take(self, caller: socket.socket) -> None:
         """The order of one who is connected."""
         self._poll.unregister(caller)
         try:
@@ -163,71 +193,87 @@ class Forks:
         except OSError as error:  # it is of this caller alone
             _complain("an order could not be read", error)
             _hand_back(caller)
-            return None
+            return
         try:
             order = Order.read(data) if len(fds) == _STREAMS else None
         except MalformedOrderError:
             order = None
-        pid = -1
-        if order is not None and len(self._running) < self._most and self._accepts(order, _process(caller)):
-            with suppress(OSError):  # this account has as many processes as it may have
-                pid = os.fork()
-        if order is not None and pid >= 0:
-            return self._forked(pid, order, caller, fds)
+        taken = (
+            order is not None
+            and self._running < self._most
+            and self._accepts(order, _process(caller))
+            and self._told(order, data, caller, fds)
+        )
         for fd in fds:
             os.close(fd)
-        _hand_back(caller)
-        return None
+        if not taken:
+            _hand_back(caller)
 
-    def _forked(self, pid: int, order: Order, caller: socket.socket, fds: Sequence[int]) -> Order | None:
-        if pid == 0:
-            self._leave()
-            _become(order, caller, fds)
-            return order
-        for fd in fds:
-            os.close(fd)
-        try:
-            handle = os.pidfd_open(pid)
-        except OSError as error:  # its end would not be seen, so it is now; its caller says that it cannot tell what was done
-            _complain("a command was ended", error)
-            _end(pid)
-            os.waitpid(pid, 0)
-            caller.close()
-            return None
-        self._running[handle] = pid, caller
-        self._waiting[caller.fileno()] = handle
-        self._poll.register(handle, select.POLLIN)
-        self._poll.register(caller, select.POLLHUP)
-        return None
+    def _told(self, order: Order, data: bytes, caller: socket.socket, fds: Sequence[int]) -> bool:
+        """Whether a process carries out an order."""
+        while (worker := self._chosen(order)) is not None:
+            if worker.told(order, data, caller, fds):
+                for descriptor, register in (
+                    (worker.line.fileno(), self._lines),
+                    (caller.fileno(), self._callers),
+                ):
+                    register[descriptor] = worker
+                self._poll.register(worker.line, select.POLLIN)
+                self._poll.register(caller, select.POLLHUP)
+                return True
+            worker.dismiss()
+        return False
+
+    def _chosen(self, order: Order) -> Worker | None:
+        """One that has carried out such orders; else one that has done nothing yet."""
+        alike = (worker for worker in self._workers.values() if worker.has_done(order))
+        return next(alike, None) or next((worker for worker in self._workers.values() if worker.is_new), None)
 
     def _leave(self) -> None:
         """In a child: nothing of ours stays open, or is set."""
         if self._ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         self._listener.close()
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-        for handle, (_, waiting) in self._running.items():
-            os.close(handle)
-            waiting.close()
+        for descriptor in (*self._own, *([] if self._lifeline is None else [self._lifeline])):
+            os.close(descriptor)
+        for worker in self._workers.values():
+            worker.close()
         for connection in self._connections.values():
             connection.close()
 
-    def _reap(self, handle: int) -> None:
-        pid, caller = self._running.pop(handle)
-        self._poll.unregister(handle)
-        os.close(handle)
-        if self._waiting.pop(caller.fileno(), None) is not None:
-            self._poll.unregister(caller)
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        with caller, suppress(OSError):  # nobody waits any more
-            caller.sendall(b"%d" % status)
+    def _hear(self, line: int) -> None:
+        """A process has said that it is done with its command, whose caller it tells, or it has ended."""
+        self._poll.unregister(line)
+        worker = self._lines.pop(line)
+        if worker.is_done():
+            self._let_go(worker)
+            if sum(each.caller is None and not each.is_new for each in self._workers.values()) > _WAITING:
+                worker.dismiss()
 
-    def _kill(self, waiting: int) -> None:
+    def _let_go(self, worker: Worker) -> None:
+        """It has no caller any more."""
+        caller, worker.caller = worker.caller, None
+        if caller is not None:
+            if self._callers.pop(caller.fileno(), None) is not None:
+                self._poll.unregister(caller)
+            caller.close()
+
+    def _reap(self, handle: int) -> None:
+        worker = self._workers.pop(handle)
+        self._poll.unregister(handle)
+        status = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
+        if self._lines.pop(worker.line.fileno(), None) is not None:
+            self._poll.unregister(worker.line)
+        if worker.caller is not None:
+            with suppress(OSError):  # nobody waits any more
+                worker.caller.sendall(b"%d" % status)
+        self._let_go(worker)
+        worker.close()
+
+    def _kill(self, caller: int) -> None:
         """Nobody waits for it any more."""
-        pid, _ = self._running[self._waiting.pop(waiting)]
-        self._poll.unregister(waiting)
-        _end(pid)
+        self._poll.unregister(caller)
+        _end(self._callers.pop(caller).pid)
 
 
 def _process(caller: socket.socket) -> int:
@@ -254,24 +300,3 @@ def _complain(what: str, error: OSError) -> None:
 def _hand_back(caller: socket.socket) -> None:
     with caller, suppress(OSError):  # it waits no more
         caller.sendall(HAND_BACK)
-
-
-def _become(order: Order, caller: socket.socket, fds: Sequence[int]) -> None:
-    """In a child: be a process as one is that was executed, but for the modules that it has already."""
-    needing.callers.append(caller)
-    os.setsid()
-    *streams, here = fds
-    try:
-        os.fchdir(here)
-    except OSError:  # one may be where one may not go
-        needing.hand_back()
-    os.close(here)
-    for standard, stream in enumerate(streams):
-        os.dup2(stream, standard)
-        os.close(stream)
-    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=os.isatty(1))
-    os.umask(order.umask)
-    os.environb.clear()
-    os.environb.update(order.environ)
-    time.tzset()
-    gc.enable()

@@ -32,8 +32,10 @@ class Order(NamedTuple):
         try:
             context, mask, count, *rest = data.split(b"\0")
             umask, words = int(mask, 8), int(count)
-            variables = [variable.split(b"=", 1) for variable in rest[words:]]
-            environ = dict(variables)
+            environ: dict[bytes, bytes] = {}
+            for variable in rest[words:]:
+                name, value = variable.split(b"=", 1)
+                environ.setdefault(name, value)  # of two of one name the first counts, as in every program
         except ValueError as error:
             raise MalformedOrderError from error
         if not (0 <= umask <= 0o777 and 1 <= words <= len(rest)):

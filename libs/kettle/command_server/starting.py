@@ -17,23 +17,24 @@ _BEGIN: Final = """\
 import sys
 sys.path[:] = {paths!r}
 from {module} import serve
-serve({address!r}, {lock}, {where})
+serve({address!r}, {installation!r}, {lock}, {where})
 """
 
 
-def start_if_useful(module: str) -> None:
+def start_if_useful(module: str, installation: str) -> None:
     """
     Start a server for the context of this process, if its person has asked for a command of late and no server is there or begins.
 
-    `module`: the one whose `serve(address, lock, where)` becomes the server, in an interpreter that has been started like ours.
+    `module`: the one whose `serve(address, installation, lock, where)` becomes the server, in an interpreter that has been
+    started like ours; `installation`: what tells ours, see `asking.context`.
     """
     if not asking.wanted():
         return
     with suppress(OSError, asking.NoServerError):  # a server is never necessary
         where = asking.directory()
-        address = asking.socket_path(where, asking.context())
+        address = asking.socket_path(where, asking.context(installation))
         if _of_late(f"{address}.used"):
-            _start(module, address, where)
+            _start(module, address, installation, where)
 
 
 def _of_late(path: str) -> bool:
@@ -50,14 +51,21 @@ def _of_late(path: str) -> bool:
         os.close(handle)
 
 
-def _start(module: str, address: str, where: int) -> None:
+def _start(module: str, address: str, installation: str, where: int) -> None:
     import fcntl
 
     lock = os.open(f"{address}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         # The lock goes to the server and with it: as long as it is held there is one, or one begins.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        text = _BEGIN.format(paths=sys.path, module=module, address=address, lock=lock, where=where)
+        text = _BEGIN.format(
+            paths=sys.path,
+            module=module,
+            address=address,
+            installation=installation,
+            lock=lock,
+            where=where,
+        )
         _launch(text, [lock, where])
     finally:
         os.close(lock)

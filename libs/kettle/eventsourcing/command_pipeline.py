@@ -14,7 +14,8 @@ A handler raises RefusedError to refuse; nothing of its own has been recorded th
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any, Final, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -31,6 +32,8 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 Many = TypeVar("Many", bound=msgspec.Struct)
 ManyRep = TypeVar("ManyRep", bound=msgspec.Struct)
+
+Req_co = TypeVar("Req_co", bound=msgspec.Struct, covariant=True)
 
 PER_TURN: Final = 16
 """Commands of one that carries many, which are decided before others have a turn."""
@@ -72,8 +75,47 @@ class Decision(msgspec.Struct, Generic[Rep], frozen=True):
     """
 
 
+class DecisionOfMany(msgspec.Struct, Generic[Rep], frozen=True):
+    """What commands come to that were decided as one."""
+
+    replies: Callable[[Position], list[Rep]]
+    """Their answers, in their order, as `Decision.reply` gives one."""
+    changes: Recording
+
+
 Decide = Callable[[Req, Identity], Awaitable[Decision[Rep]]]
 """Decides one command of one caller; raises RefusedError to refuse it."""
+
+
+class AlikeCommands(Protocol[Req_co]):
+    """Commands of one kind that have most in common."""
+
+    @property
+    def ids(self) -> list[str]:
+        """The id of each."""
+        ...
+
+    def one(self, place: int) -> Req_co:
+        """One of them, as it would be alone."""
+        ...
+
+    def some(self, places: Sequence[int]) -> Self:
+        """Some of them, by their places."""
+        ...
+
+
+Group = TypeVar("Group", bound=AlikeCommands[Any])
+
+
+class Alike(msgspec.Struct, Generic[Many, Group, Rep], frozen=True):
+    """How commands are decided that are alike."""
+
+    parts: Callable[[Many], Sequence[Group]]
+    """What a command that carries many has of them."""
+    decide: Callable[[Group, Identity], Awaitable[DecisionOfMany[Rep] | None]]
+    """What they come to, decided as one; None: each is to be decided alone."""
+    record: Callable[[Recording, Sequence[str], Callable[[int], Sequence[bytes]]], asyncio.Future[int]]
+    """Fold, record and commit, as `Shard.record_together` does."""
 
 
 class CommandPipeline:
@@ -172,9 +214,11 @@ class CommandPipeline:
         *,
         parts: Callable[[Many], Sequence[Req]],
         answer: Callable[[list[Rep | RefusedError]], ManyRep],
+        alike: Alike[Many, Any, Rep] | None = None,
     ) -> Served[Many, ManyRep]:
         """
-        A command that carries many of `one`: each is decided as if it had come alone, and all are committed together.
+        A command that carries many of `one`: each is decided as if it had come alone, and all are committed together. Those that are
+        `alike` come after the others, and may be decided as one.
 
         What is refused for good is refused alone. A refusal that may pass is one of the whole command, which is then repeated: what
         is recorded by then gets its first answer.
@@ -188,10 +232,74 @@ class CommandPipeline:
                     waiting.append(self._answer(one, decide, part, caller, 0.0, _room_for_all))
                     if number % PER_TURN == 0:
                         await asyncio.sleep(0)
+                if alike is not None:
+                    for group in alike.parts(request):
+                        waiting += self._answers(one, decide, alike, group, caller)
                 found = await asyncio.gather(*waiting, return_exceptions=True)
                 return answer([_outcome(each) for each in found])
 
         return Served(endpoint, all_of, self._administrators)
+
+    def _answers(
+        self,
+        endpoint: Endpoint[Req, Rep],
+        decide: Decide[Req, Rep],
+        alike: Alike[Any, Any, Rep],
+        group: AlikeCommands[Req],
+        caller: Identity,
+    ) -> list[asyncio.Future[Rep]]:
+        """
+        The answers that commands have got, or that are on their way; those that are new are decided as one.
+        """
+        commands = [f"{caller.token}:{endpoint.verb}:{each}" for each in group.ids]
+        answers = [self._recorder.shard.answer(command) for command in commands]
+        new: dict[str, int] = {}
+        for place, command in enumerate(commands):
+            if answers[place] is None and command not in self._under_way:
+                new.setdefault(command, place)
+        if new:
+            some = group.some(list(new.values()))
+            work = asyncio.create_task(self._carry_out_alike(decide, alike, some, caller, list(new)))
+            for place, command in enumerate(new):
+                part = self._under_way[command] = asyncio.create_task(_part_of(work, place))
+                part.add_done_callback(partial(self._answered, command))
+        return [
+            asyncio.shield(self._under_way[command])
+            if first is None
+            else asyncio.ensure_future(_decoded(endpoint, first))
+            for command, first in zip(commands, answers, strict=True)
+        ]
+
+    async def _carry_out_alike(
+        self,
+        decide: Decide[Req, Rep],
+        alike: Alike[Any, Any, Rep],
+        group: AlikeCommands[Req],
+        caller: Identity,
+        commands: list[str],
+    ) -> Sequence[Rep | BaseException]:
+        """Decide as one, or each alone; record, act."""
+        async with self._around():
+            decision = await alike.decide(group, caller) if len(commands) > 1 else None
+            if decision is not None:
+                return await self._record_many(decision, alike, commands)
+        each = (
+            self._carry_out(decide, group.one(place), caller, command)
+            for place, command in enumerate(commands)
+        )
+        return await asyncio.gather(*each, return_exceptions=True)
+
+    async def _record_many(
+        self, decision: DecisionOfMany[Rep], alike: Alike[Any, Any, Rep], commands: Sequence[str]
+    ) -> Sequence[Rep]:
+        name, stored = self._recorder.shard.name, list[Rep]()
+
+        def replies(frame: int) -> list[bytes]:
+            stored.extend(decision.replies(Position(name, frame)))
+            return [*map(_encode, stored)]
+
+        await alike.record(decision.changes, commands, replies)
+        return stored
 
     async def _carry_out(self, decide: Decide[Req, Rep], request: Req, caller: Identity, command: str) -> Rep:
         """Decide, record, act."""
@@ -214,6 +322,9 @@ class CommandPipeline:
         if decision.effect is not None:
             decision.effect()
         return stored[-1] if stored else decision.reply(Position(shard.name, frame))
+
+    def _answered(self, command: str, _part: asyncio.Task[Any]) -> None:
+        self._forget(command, 0.0)
 
     def _forget(self, command: str, remember: float) -> None:
         task = self._under_way[command]
@@ -238,6 +349,14 @@ class CommandPipeline:
 
 def _room_for_all() -> None:
     """Whether there is room was asked for all commands at once."""
+
+
+async def _part_of(work: asyncio.Task[Sequence[Rep | BaseException]], place: int) -> Rep:
+    """What became of one of commands that were carried out together."""
+    found = (await asyncio.shield(work))[place]
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 async def _decoded(endpoint: Endpoint[Any, Rep], answer: Awaitable[bytes]) -> Rep:

@@ -7,14 +7,16 @@ has the latency of one commit and many callers share it.
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
+from kettle.eventsourcing.first_answers import FirstAnswers, answers_in, as_one
 from kettle.eventsourcing.log import Answered, FencedError, Log, LogError, Tenure
 from kettle.faults import fault_point
-from kettle_wire.events import Event, JobsChanged, encode, tag_of
+from kettle_wire.event_expansion import singles_of
+from kettle_wire.events import ClustersSubmitted, Event, JobsChanged, encode, tag_of
 from kettle_wire.frames import Entry, Frame
 
 BATCH_EVENTS: Final = 1_024
@@ -51,6 +53,8 @@ class _Batch:
         self.singles = 0
         self.at = 0
         self.commands: list[tuple[str, Callable[[int], bytes] | None]] = []
+        self.together: list[tuple[Sequence[str], Callable[[int], Sequence[bytes]]]] = []
+        """Commands that were decided as one, and the answers to them."""
         self.recorded: list[asyncio.Future[int]] = []
         self.answered: list[tuple[str, asyncio.Future[bytes]]] = []
 
@@ -61,6 +65,11 @@ class _Batch:
             len(self.entries) + len(entries) <= BATCH_EVENTS
             and self.bytes + size <= BATCH_BYTES
             and self.singles + singles <= BATCH_SINGLES
+        )
+
+    def answers(self, command: str) -> bool:
+        return any(command == one for one, _ in self.commands) or any(
+            command in commands for commands, _ in self.together
         )
 
     def fail(self, error: BaseException) -> None:
@@ -81,9 +90,7 @@ class Shard:
         self._at = 0
         self._log = log
         self._head = tenure.head
-        self._keep = answers
-        self._answers: OrderedDict[str, bytes | None] = OrderedDict((a.id, a.reply) for a in answered)
-        self._since_pruned = 0
+        self._answers = FirstAnswers(answered, keep=answers)
         self._versions: dict[str, int] = {}
         self._sinks: list[Callable[[Frame], None]] = []
         self._closed: deque[_Batch] = deque()
@@ -168,16 +175,44 @@ class Shard:
         """
         if not changes and not command:
             return self.committed()
+        future = self._record(changes, (command,) if command else (), now_us, meta)
+        if command and self._failure is None:
+            self._open.commands.append((command, reply))
+        return future
+
+    def record_together(
+        self,
+        changes: Sequence[tuple[str, Event]],
+        commands: Sequence[str],
+        replies: Callable[[int], Sequence[bytes]],
+        *,
+        now_us: int,
+        meta: Callable[[str], bytes] | None = None,
+    ) -> asyncio.Future[int]:
+        """
+        As `record`, of commands that were decided as one: `replies(frame)`, in their order, are stored as one.
+        """
+        future = self._record(changes, commands, now_us, meta)
+        if self._failure is None:
+            self._open.together.append((commands, replies))
+        return future
+
+    def _record(
+        self,
+        changes: Sequence[tuple[str, Event]],
+        commands: Sequence[str],
+        now_us: int,
+        meta: Callable[[str], bytes] | None,
+    ) -> asyncio.Future[int]:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if self._failure is not None:
             return _failed(future, self._failure)
-        if command in self._answers:
-            raise ValueError(f"the command {command} was answered already: ask `answer` before deciding")
+        for command in commands:
+            if command in self._answers:
+                raise ValueError(f"the command {command} was answered already: ask `answer` before deciding")
         self._join(*self._entries(changes, meta), now_us)
+        self._answers.expect(commands)
         self._open.recorded.append(future)
-        if command:
-            self._answers[command] = None
-            self._open.commands.append((command, reply))
         self._work.set()
         return future
 
@@ -207,14 +242,14 @@ class Shard:
         if not command or command not in self._answers:
             return None
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        known = self._answers[command]
+        known = self._answers.find(command)
         if known is not None:
             future.set_result(known)
             return future
         if self._failure is not None:
             return _failed(future, self._failure)
         batches = (*self._closed, self._open, *((self._in_flight,) if self._in_flight else ()))
-        mine = next(b for b in batches if any(id_ == command for id_, _ in b.commands))
+        mine = next(b for b in batches if b.answers(command))
         mine.answered.append((command, future))
         return future
 
@@ -226,9 +261,8 @@ class Shard:
             while True:
                 await self._work.wait()
                 await self._commit(self._next())
-                if self._since_pruned > self._keep:
-                    self._since_pruned = 0
-                    await self._log.forget_answers(self.name, keep=self._keep)
+                if (enough := self._answers.enough()) is not None:
+                    await self._log.forget_answers(self.name, keep=enough)
         except LogError as error:
             self._fail(error)
             raise
@@ -264,8 +298,8 @@ class Shard:
             data, note = encode(event), meta(stream) if meta else b""
             entries.append(Entry(stream, version, tag_of(event), data, note))
             size += len(data) + len(note) + len(stream)
-            if isinstance(event, JobsChanged):
-                singles += sum(procs.count for procs in event.jobs) - 1
+            if isinstance(event, JobsChanged | ClustersSubmitted):
+                singles += singles_of(event) - 1
         return entries, size, singles
 
     def _join(self, entries: Sequence[Entry], size: int, singles: int, now_us: int) -> None:
@@ -301,6 +335,7 @@ class Shard:
             Answered(id=command, frame=number, reply=reply(number) if reply else b"")
             for command, reply in batch.commands
         ]
+        answers += [as_one(commands, number, replies(number)) for commands, replies in batch.together]
         self._in_flight = batch
         fault_point("append.before")
         await self._log.append(frame, answers)
@@ -312,20 +347,19 @@ class Shard:
         if frame.entries:
             for sink in self._sinks:
                 sink(frame)
-        self._release(batch, number, {answer.id: answer.reply for answer in answers})
+        self._release(batch, number, answers)
         fault_point("append.released")
 
-    def _release(self, batch: _Batch, number: int, answers: Mapping[str, bytes]) -> None:
+    def _release(self, batch: _Batch, number: int, answers: Sequence[Answered]) -> None:
         for recorded in batch.recorded:
             if not recorded.done():
                 recorded.set_result(number)
-        for command, answered in batch.answered:
-            if not answered.done():
-                answered.set_result(answers[command])
-        self._answers.update(answers)
-        self._since_pruned += len(answers)
-        while len(self._answers) > self._keep and next(iter(self._answers.values())) is not None:
-            self._answers.popitem(last=False)
+        if batch.answered:
+            found = {command: reply for each in answers for command, reply in answers_in(each).items()}
+            for command, answered in batch.answered:
+                if not answered.done():
+                    answered.set_result(found[command])
+        self._answers.note(answers)
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error

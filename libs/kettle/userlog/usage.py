@@ -40,6 +40,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def asked(self, names: Sequence[str]) -> list[tuple[str, Scalar]]:
         """Those attributes of the slot that have a literal value, under the slot's names."""
+        if not names:
+            return []
         known = {name.lower(): (name, value) for name, value in _decoder.decode(self.said or b"\x80").items()}
         return [known[name.lower()] for name in names if name.lower() in known]
 

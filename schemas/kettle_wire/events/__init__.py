@@ -7,7 +7,7 @@ A published type is only superseded, never changed: `upcast` turns an old one in
 from kettle_wire.attempts import Ending, ExitRecord, Transfer, Usage
 from kettle_wire.events.base import Event, Superseded
 from kettle_wire.events.claim import ClaimEnded, ClaimEvent, ClaimGranted
-from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
+from kettle_wire.events.cluster import ClustersSubmitted, ClusterSubmitted, FactorySubmitted
 from kettle_wire.events.codec import (
     CODEC,
     NotWrittenError,
@@ -167,6 +167,7 @@ __all__ = [
     "ClientRegistered",
     "ClientRemoved",
     "ClusterSubmitted",
+    "ClustersSubmitted",
     "CredentialRemoved",
     "CredentialStored",
     "CycleNegotiated",

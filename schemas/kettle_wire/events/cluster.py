@@ -1,5 +1,6 @@
 """What happens to a cluster of jobs."""
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from kettle_wire.ads.types import Ad, Scalar
@@ -32,3 +33,33 @@ class FactorySubmitted(ClusterSubmitted, frozen=True, tag="factory.submitted/1")
     """
 
     late: ClassVar[bool] = True
+
+
+class ClustersSubmitted(Event, frozen=True, tag="clusters.submitted/1"):
+    """
+    Submissions of one job each that say nearly the same: clusters `first`, `first + 1` and so on, one for each row.
+
+    Cluster `first + i` is what `cluster.submitted` would say of it: its job has the attributes of `ad`, then
+    `columns[j] = rows[i][j]`. Its stream is that of its span of numbers: see `kettle_wire.event_expansion`.
+    """
+
+    first: int
+    owner: str
+    """From the submitter's credential, never from the ad."""
+    ad: Ad
+    columns: list[str]
+    rows: list[list[Scalar]]
+
+    def one(self, cluster: int) -> ClusterSubmitted:
+        """The submission of one of the clusters. Raises IndexError if it is none of them."""
+        place = cluster - self.first
+        if place < 0:
+            raise IndexError(f"cluster {cluster} was submitted before")
+        own = dict(zip(self.columns, self.rows[place], strict=True))
+        return ClusterSubmitted(
+            cluster=cluster, owner=self.owner, ad={**self.ad, **own}, columns=[], rows=[[]]
+        )
+
+    def each(self) -> Iterator[ClusterSubmitted]:
+        """The submissions of all of them."""
+        return (self.one(self.first + place) for place in range(len(self.rows)))

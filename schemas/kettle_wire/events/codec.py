@@ -9,7 +9,7 @@ import msgspec
 from kettle_wire.events.base import Event, Superseded
 from kettle_wire.events.batch import BatchEvent
 from kettle_wire.events.claim import ClaimEvent
-from kettle_wire.events.cluster import ClusterSubmitted, FactorySubmitted
+from kettle_wire.events.cluster import ClustersSubmitted, ClusterSubmitted, FactorySubmitted
 from kettle_wire.events.cycle import CycleNegotiated
 from kettle_wire.events.factory import FactoryEvent
 from kettle_wire.events.host import HostEvent
@@ -28,6 +28,7 @@ from kettle_wire.events.workflow import WorkflowEvent
 
 Recorded = (
     ClusterSubmitted
+    | ClustersSubmitted
     | FactorySubmitted
     | FactoryEvent
     | JobEvent

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from kettle.client.connections import short_process
@@ -21,10 +22,11 @@ _ALSO: Final = (
 """What commands load when they need it, as a rule."""
 
 
-def serve(address: str, lock: int, where: int) -> None:
+def serve(address: str, installation: str, lock: int, where: int) -> None:
     """
-    Be the server at an address; in a forked process, be a command and end with its status.
+    Be the server at an address; in a forked process, be commands and end with the status of the last.
 
+    `installation`: of those who are served, as their launchers tell it.
     `lock`: the descriptor of a file that is locked as long as this process lives; it says which that is.
     `where`: the descriptor of the directory in which the address is.
     """
@@ -34,9 +36,14 @@ def serve(address: str, lock: int, where: int) -> None:
     os.write(lock, b"%d\n" % os.getpid())
     short_process.defer_loading()
     modules = [f"kettle_services.condor.commands.{COMMANDS[name][0]}" for name in sorted(SERVED)]
-    words = server.serve(address, [*modules, *_ALSO])
-    if words is not None:
-        for kept in (lock, where):  # a command may outlive a server that is killed, and another one may begin
-            os.close(kept)
+    # A command may outlive a server that is killed, and another server may begin: none has the lock.
+    assigned = server.serve(address, installation, [*modules, *_ALSO], (lock, where))
+    if assigned is None:
+        return
+    words: Sequence[str] | None = assigned.words
+    status = 0
+    while words is not None:
         name, *sys.argv[:] = words
-        short_process.exit_quickly(main(name, sys.argv[1:]))
+        status = main(name, sys.argv[1:])
+        words = assigned.next(status)
+    short_process.exit_quickly(status)

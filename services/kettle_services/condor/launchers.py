@@ -2,9 +2,11 @@
 The files that a shell finds when a condor_* command is typed: `kettle condor-env` writes them.
 
 Each is a few lines of Python for the interpreter that wrote it, with the paths of the modules, so that neither the
-environment nor the hooks of an installation are needed: docs/decisions/0056-commands-of-htcondor.md.
+environment nor the hooks of an installation are needed: docs/decisions/0056-commands-of-htcondor.md.  Those that a command
+server carries out ask it first: with a compiled program where there is one, see `compiled_launcher`.
 """
 
+import hashlib
 import os
 import sys
 import sysconfig
@@ -13,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from kettle_services.condor.compiled_launcher import compile_into, compiled
 from kettle_services.condor.start import COMMANDS, SERVED
 
 BIN: Final = "bin"
@@ -38,12 +41,22 @@ import sys
 sys.path += {paths!r}
 from kettle.command_server.asking import end_if_carried_out
 
-end_if_carried_out({name!r})
+end_if_carried_out({name!r}, {installation!r})
 from kettle_services.condor.start import command
 
-command({name!r})
+command({name!r}, {installation!r})
 """
 """For commands that a command server carries out: docs/decisions/0165-commands-are-forked-from-a-warm-process.md."""
+_COMPILED_BODY: Final = """#!{program}
+# {name} {installation} {interpreter}
+import sys
+
+sys.path += {paths!r}
+from kettle_services.condor.start import command
+
+command({name!r}, {installation!r})
+"""
+"""For those that a compiled program asks: it reads the second line, and has the interpreter run the file if no server does it."""
 HTCONDOR: Final = "htcondor"
 """The command of nouns and verbs, which is in HTCondor's own package `htcondor`: ours only starts it on our modules."""
 _HTCONDOR: Final = """\
@@ -66,8 +79,11 @@ def default_directory(environ: dict[str, str] | None = None) -> Path:
     Where the launchers of this installation are: beside its interpreter, else in the person's own directory.
     """
     beside = Path(sys.prefix) / "libexec" / "kettle" / "condor"
-    if _current(beside) or _may_write(beside):
-        return beside
+    return beside if _current(beside) or _may_write(beside) else _own_directory(environ)
+
+
+def _own_directory(environ: dict[str, str] | None = None) -> Path:
+    """Of the person, who may have it on machines of several kinds."""
     environ = dict(os.environ) if environ is None else environ
     data = environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(data).expanduser() / "kettle" / "condor"
@@ -81,8 +97,9 @@ def install(directory: Path) -> Path:
     """
     place = directory / BIN
     place.mkdir(parents=True, exist_ok=True)
+    program = compile_into(directory) if directory != _own_directory() else None
     for name in COMMANDS:
-        _write(place / name, launcher(name))
+        _write(place / name, launcher(name, program=program))
     for path in place.glob("condor_*"):
         if path.name not in COMMANDS:
             path.unlink()
@@ -96,14 +113,38 @@ def install(directory: Path) -> Path:
     return place
 
 
-def launcher(name: str, interpreter: str = sys.executable, paths: Sequence[str] | None = None) -> str:
-    """The text of one."""
+def launcher(
+    name: str,
+    interpreter: str = sys.executable,
+    paths: Sequence[str] | None = None,
+    *,
+    program: Path | None = None,
+) -> str:
+    """The text of one; `program`: the compiled launcher, if there is one."""
     paths = module_paths() if paths is None else list(paths)
-    body = (_SERVED_BODY if name in SERVED else _BODY).format(paths=paths, name=name)
-    if " " not in interpreter and len(interpreter.encode()) <= _LONGEST:
+    installation = _installation_of(interpreter, paths)
+    if program is not None and name in SERVED and _may_lead(str(program)):
+        return _COMPILED_BODY.format(
+            program=program, name=name, installation=installation, interpreter=interpreter, paths=paths
+        )
+    body = (_SERVED_BODY if name in SERVED else _BODY).format(
+        paths=paths, name=name, installation=installation
+    )
+    if _may_lead(interpreter):
         return f"#!{interpreter} -IS\n{body}"
     quoted = interpreter.replace("'", "'\"'\"'")
     return f"#!/bin/sh\n''':'\nexec '{quoted}' -IS \"$0\" \"$@\"\n'''\n{body}"
+
+
+def _may_lead(program: str) -> bool:
+    """Whether the first line of a script can name it."""
+    return " " not in program and len(program.encode()) <= _LONGEST
+
+
+def _installation_of(interpreter: str, paths: Sequence[str]) -> str:
+    """What tells by which interpreter, and from which modules, a command is carried out."""
+    told = "\n".join((sys.version, interpreter, *paths))
+    return hashlib.blake2b(told.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def module_paths() -> list[str]:
@@ -136,9 +177,9 @@ def bindings() -> Path | None:
 
 
 def _current(directory: Path) -> bool:
-    place = directory / BIN
+    place, program = directory / BIN, compiled(directory)
     there = bindings() is None or _says(directory / INSTALLATION, installation())
-    return there and all(_says(place / name, launcher(name)) for name in COMMANDS)
+    return there and all(_says(place / name, launcher(name, program=program)) for name in COMMANDS)
 
 
 def _says(path: Path, text: str) -> bool:

@@ -125,15 +125,19 @@ class _Command(Protocol):
     def run(self, name: str, words: list[str], /) -> int: ...
 
 
-def command(name: str) -> NoReturn:
-    """Run one command, with the arguments of this process; for launchers."""
+def command(name: str, installation: str = "") -> NoReturn:
+    """
+    Run one command, with the arguments of this process; for launchers.
+
+    `installation`: for those that a command server carries out, see `kettle.command_server.asking.context`.
+    """
     if name == "condor_dagman":
         # It hears of its removal from its service. That may come at any time, also while most is not loaded yet.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     short_process.defer_loading()
     status = main(name, sys.argv[1:])
     if name in SERVED:
-        start_if_useful("kettle_services.condor.command_server")
+        start_if_useful("kettle_services.condor.command_server", installation)
     short_process.exit_quickly(status)
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 from kettle import VERSION
 from kettle.accounts.lookup import Accounts
 from kettle.bus.ports import Auditor, Served
-from kettle.eventsourcing.command_pipeline import CommandPipeline
+from kettle.eventsourcing.command_pipeline import Alike, CommandPipeline
 from kettle.eventsourcing.log import Log
 from kettle.faults import fault_point
 from kettle.jobs.sealed_attributes import AttributeSeal
@@ -56,10 +57,10 @@ from kettle_services.schedd.shadows.dispatch import ShadowDispatch
 from kettle_wire.commands import member_jobs
 from kettle_wire.commands import schedd as commands
 from kettle_wire.commands.outputs import FIND_OUTPUTS
-from kettle_wire.commands.queue import SUBMIT_FROM_JOB
+from kettle_wire.commands.queue import SUBMIT_FROM_JOB, Submitted
 from kettle_wire.commands.routing import LIST_UNROUTED, ROUTE_JOBS
 from kettle_wire.commands.service_reports import REPORT_SERVICES
-from kettle_wire.commands.submissions import SUBMIT_MANY, SUBMIT_MANY_FROM_JOB
+from kettle_wire.commands.submissions import SUBMIT_MANY, SUBMIT_MANY_FROM_JOB, SubmitAlike, SubmitMany
 from kettle_wire.subjects import Subjects
 
 
@@ -214,6 +215,7 @@ def _answers(
             submissions.submit,
             parts=lambda request: request.submissions,
             answer=outcomes,
+            alike=_alike(recorder, submissions, by_job=False),
         ),
         command(SUBMIT_FROM_JOB, submissions.submit_from_job),
         pipeline.many(
@@ -222,6 +224,7 @@ def _answers(
             submissions.submit_from_job,
             parts=lambda request: request.submissions,
             answer=outcomes,
+            alike=_alike(recorder, submissions, by_job=True),
         ),
         query(commands.ASK_ROOM, submissions.ask_room),
         command(commands.ACT, actions.act),
@@ -253,6 +256,17 @@ def _answers(
     ]
     from_jobs = JobCommands(recorder, settings, for_jobs, authorizer)
     return [*served, Served(commands.JOB_COMMAND, from_jobs.command)]
+
+
+def _alike(
+    recorder: QueueRecorder, submissions: Submissions, *, by_job: bool
+) -> Alike[SubmitMany, SubmitAlike, Submitted]:
+    """How submissions are decided that have most in common."""
+    return Alike(
+        parts=lambda request: request.alike,
+        decide=partial(submissions.submit_alike, by_job=by_job),
+        record=recorder.record_together,
+    )
 
 
 def _without_match(

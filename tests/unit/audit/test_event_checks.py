@@ -6,6 +6,7 @@ import pytest
 from kettle.audit.event_checks import Recorded, Walk
 from kettle.audit.report import AuditReport
 from kettle_wire.events import (
+    ClustersSubmitted,
     ClusterSubmitted,
     Event,
     JobHeld,
@@ -52,6 +53,15 @@ def test_streams_go_on_through_events_of_many_jobs(*, one_frame: bool) -> None:
         ("jobs/1", 2, many(REMOVED, Procs(0, 2, 2), Procs(2, 1, 3), Procs(3, 1, 2))),
         one_frame=one_frame,
     )
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_clusters_that_were_submitted_together_each_have_their_stream(*, twice: bool) -> None:
+    """Their jobs go on from there, and a number that is given again is found."""
+    together = ClustersSubmitted(first=2, owner="ann", ad={}, columns=[], rows=[[], []])
+    again = ClustersSubmitted(first=3 if twice else 4, owner="ann", ad={}, columns=[], rows=[[]])
+    problems = found(("clusters/0", 1, together), ("job/3.0", 1, HELD), ("clusters/0", 2, again))
+    assert ({"versions": (4, "version 1 of cluster/3 follows version 1")} if twice else {}) == problems
 
 
 @pytest.mark.parametrize(

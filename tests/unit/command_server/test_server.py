@@ -6,6 +6,7 @@ import os
 import posix
 import resource
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -18,15 +19,21 @@ import pytest
 
 from kettle.command_server import asking
 from kettle.command_server.order import MalformedOrderError, Order
+from kettle.command_server.server import ProgramFiles
+from kettle.testing.measurements import below
+from kettle.testing.patience import PATIENCE_S
+from kettle_services.condor.compiled_launcher import compile_into
 
 _ROOT: Final = os.geteuid() == 0
 SERVER: Final = """\
 import os, sys
 from kettle.command_server import asking, server
 server.IDLE_S = {idle_s}
-words = server.serve(asking.socket_path(asking.directory(), asking.context()), {modules!r})
-if words is not None:
-    exec(words[1])
+assigned = server.serve(asking.socket_path(asking.directory(), asking.context()), "", {modules!r})
+{then}"""
+ONCE: Final = """\
+if assigned is not None:
+    exec(assigned.words[-1])
 """
 CALLER: Final = """\
 import sys
@@ -36,30 +43,46 @@ print("began", flush=True)
 status = asking.forked(["command", *sys.argv[1:]])
 print("by itself" if status is None else status)
 """
+COMPILED: Final = """\
+#!{program}
+# command  {python}
+print("by itself")
+"""
 
 
 class Place:
     """A directory of sockets, and what is said and asked there."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, program: Path | None = None) -> None:
+        """`program`: the compiled launcher that asks."""
         self.directory = directory
+        self.script: Path | None = None
+        if program is not None:
+            self.script = directory / "command"
+            self.script.write_text(COMPILED.format(program=program, python=sys.executable))
+            self.script.chmod(0o755)
+        self.began = [b"began\n"] if program is None else []
+        """What a caller says before its command does."""
         self.environ = {**os.environ, "XDG_RUNTIME_DIR": str(directory), asking.VARIABLE: "on"}
         self.before: Sequence[str] = ()
         """Words with which servers are started by another program."""
         self.servers: list[subprocess.Popen[bytes]] = []
 
-    def serve(self, *modules: str, first: str = "") -> subprocess.Popen[bytes]:
+    def serve(self, *modules: str, first: str = "", then: str = ONCE) -> subprocess.Popen[bytes]:
         """
-        A server for callers of `ask`, which takes orders when this returns; `first`: lines that it runs before it is one.
+        A server for callers of `ask`, which takes orders when this returns; `first`: lines that it runs before it is one, `then`:
+        what its processes do.
         """
-        server = self.start(*modules, first=first)
+        server = self.start(*modules, first=first, then=then)
         while not any(map(_listens, self.addresses())):
             assert server.poll() is None
         return server
 
-    def start(self, *modules: str, idle_s: float = 60.0, first: str = "") -> subprocess.Popen[bytes]:
+    def start(
+        self, *modules: str, idle_s: float = 60.0, first: str = "", then: str = ONCE
+    ) -> subprocess.Popen[bytes]:
         """As `serve`, without a look whether it takes orders yet, or any more."""
-        text = f"{first}\n{SERVER.format(modules=modules, idle_s=idle_s)}"
+        text = f"{first}\n{SERVER.format(modules=modules, idle_s=idle_s, then=then)}"
         with (self.directory / "said").open("ab") as said:
             server = subprocess.Popen(
                 [*self.before, *self.python(), self.paths() + text], env=self.environ, stderr=said
@@ -78,9 +101,9 @@ class Place:
     def ask(
         self, program: str, typed: bytes = b"", before: Sequence[str] = (), **variables: str
     ) -> list[str]:
-        """The lines that a caller and its command print."""
+        """The lines that a caller and its command print, and then the status of the command."""
         done = subprocess.run(
-            [*before, *self.python(), CALLER.format(paths=sys.path), program],
+            [*before, *self.caller(), program],
             input=typed,
             env=self.environ | variables,
             cwd=self.directory,
@@ -88,12 +111,19 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        return done.stdout.decode().splitlines()
+        lines = done.stdout.decode().splitlines()
+        if self.script is None:
+            return lines
+        return ["began", *lines, *([] if lines[-1:] == ["by itself"] else [str(done.returncode)])]
+
+    def caller(self) -> list[str]:
+        """The words that ask for a command, without its own."""
+        return [*self.python(), CALLER.format(paths=sys.path)] if self.script is None else [str(self.script)]
 
     def asking(self, program: str) -> "subprocess.Popen[bytes]":
         """One that asks, and is not waited for."""
         return subprocess.Popen(
-            [*self.python(), CALLER.format(paths=sys.path), program],
+            [*self.caller(), program],
             env=self.environ,
             cwd=self.directory,
             stdin=subprocess.PIPE,
@@ -121,9 +151,18 @@ def _listens(address: Path) -> bool:
     return True
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    there = Place(tmp_path)
+@pytest.fixture(scope="module")
+def launch(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """The compiled launcher; None: there is no compiler here."""
+    return compile_into(tmp_path_factory.mktemp("launch"))
+
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def place(tmp_path: Path, request: pytest.FixtureRequest, launch: Path | None) -> Iterator[Place]:
+    """With callers of either kind."""
+    if request.param == "compiled" and launch is None:
+        pytest.skip("no C compiler is installed")
+    there = Place(tmp_path, launch if request.param == "compiled" else None)
     try:
         yield there
     finally:
@@ -136,6 +175,7 @@ def test_an_order_is_read_as_it_was_written() -> None:
     """Words with blanks, bytes that are no text, variables with more than one equals sign."""
     order = Order(b"uid 1\nlimits", 0o027, ["condor_q", "", "a b", "\udcff"], {b"A": b"1=2", b"B": b""})
     assert order == Order.read(order.written())
+    assert order == Order.read(order.written() + b"\0A=3"), "of two variables of one name the first counts"
 
 
 @pytest.mark.parametrize(
@@ -201,11 +241,23 @@ def test_a_server_whose_program_has_changed_is_over(
     assert 0 == server.wait()
 
 
+def test_a_file_that_is_written_over_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its directory has not, so it takes a moment until that is noticed."""
+    monkeypatch.setattr("kettle.command_server.server.FILES_S", 0.0)
+    module = tmp_path / "module.py"
+    module.write_text("")
+    program = ProgramFiles([str(module)])
+    assert not program.have_changed()
+    with module.open("a") as file:
+        file.write("changed = True\n")
+    assert program.have_changed()
+
+
 FORGED: Final = """\
 import sys
 sys.path[:] = {paths!r}
 from kettle.command_server import asking
-asking.context = lambda: bytes.fromhex({context!r})
+asking.context = lambda _installation: bytes.fromhex({context!r})
 status = asking.forked(["command", "print('carried out')"])
 print("by itself" if status is None else status)
 """
@@ -289,22 +341,155 @@ def test_a_server_without_descriptors_hears_its_callers_later(place: Place) -> N
     assert ["began", "0"] == place.ask("")
 
 
-def test_a_command_whose_end_cannot_be_watched_is_ended(place: Place) -> None:
-    """Its caller cannot be told what it did, and says so; the next one is carried out."""
+def test_a_process_whose_end_cannot_be_watched_is_no_command(place: Place) -> None:
+    """It is ended before it is one, and its caller carries the command out; the next one is carried out again."""
+    full = place.directory / "full"
+    full.touch()
     place.serve(
-        first="""\
+        first=f"""\
 import os
 watch = os.pidfd_open
-def full(pid):
-    os.pidfd_open = watch
-    raise OSError(23, "Too many open files in system")
-os.pidfd_open = full
+def unless_full(pid):
+    if os.path.exists({str(full)!r}):
+        raise OSError(23, "Too many open files in system")
+    return watch(pid)
+os.pidfd_open = unless_full
 """
     )
-    lost = "command: the process that carried it out was ended; look whether it was done"
-    assert ["began", lost, "70"] == place.ask("import time; time.sleep(600)")
-    assert "a command was ended: [Errno 23]" in place.said()
+    assert ["began", "by itself"] == place.ask("")
+    full.unlink()
     assert ["began", "0"] == place.ask("")
+
+
+REPEATING: Final = """\
+if assigned is not None:
+    words = assigned.words
+    while words is not None:
+        status = 0
+        exec(words[-1])
+        words = assigned.next(status)
+    sys.stdout.flush()
+    os._exit(status)
+"""
+"""A server whose processes carry out commands one after the other; a command sets `status`."""
+
+
+def test_callers_with_the_same_variables_share_a_process(place: Place) -> None:
+    """One after the other; what each is given is its own, and nothing of the one before is there."""
+    place.serve(then=REPEATING)
+    whose = "print(os.getpid(), sys.stdin.readline(), os.environ.get('A'), os.getcwd())"
+
+    def asked(typed: str, **variables: str) -> list[str]:
+        [began, *said, status] = place.ask(whose, typed.encode(), **variables)
+        assert ("began", "0") == (began, status)
+        return " ".join(said).split()
+
+    first = asked("one\nmore of one\n")
+    assert [first[0], "two", "None", str(place.directory)] == asked("two\n")
+    assert first[0] != asked("three\n", A="1")[0], "another caller's variables"
+    assert first[0] == asked("four\n")[0]
+    said = place.ask("os.environ['A'] = '2'; os.chdir('/'); os.umask(0); print(os.getpid())")
+    assert ["began", first[0], "0"] == said
+    assert [first[0], "five", "None", str(place.directory)] == asked("five\n")
+    mask = os.umask(0o077)
+    os.umask(mask)
+    assert ["began", f"{first[0]} {mask}", "0"] == place.ask("print(os.getpid(), os.umask(0))")
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        pytest.param("status = 1", id="a failure"),
+        pytest.param("os.open('/dev/null', 0)", id="an open file"),
+        pytest.param("os.posix_spawn('/bin/true', ['true'], {})", id="a process"),
+        pytest.param("import threading", id="what may have threads"),
+        pytest.param("sys.exit(0)", id="an end of its own"),
+    ],
+)
+def test_a_process_that_leaves_something_is_not_used_again(place: Place, leaves: str) -> None:
+    """The next command has another one, and each is told how its own has ended."""
+    place.serve(then=REPEATING)
+    [_, first, status] = place.ask(f"print(os.getpid()); {leaves}")
+    assert ("1" if leaves == "status = 1" else "0") == status
+    [_, second, status] = place.ask("print(os.getpid())")
+    assert "0" == status
+    assert first != second
+    assert ["began", second, "0"] == place.ask("print(os.getpid())")
+
+
+def test_what_a_command_has_written_is_all_there_when_its_caller_ends(place: Place) -> None:
+    """Its process lives on, and has none of its streams."""
+    place.serve(then=REPEATING)
+    for _ in range(3):
+        assert ["began", "x" * 200_000, "0"] == place.ask("print('x' * 200_000)")
+
+
+def test_a_command_in_a_process_that_is_used_again_ends_with_its_caller(place: Place) -> None:
+    """And the next one has another process."""
+    place.serve(then=REPEATING)
+    [_, first, _] = place.ask("print(os.getpid())")
+    caller = place.asking("import time; print(os.getpid(), flush=True); time.sleep(600)")
+    assert caller.stdout is not None
+    with caller, caller.stdout:
+        [*_, line] = [caller.stdout.readline() for _ in (*place.began, 1)]
+        assert first == line.decode().strip()
+        handle = os.pidfd_open(int(line))
+        caller.kill()
+    try:
+        ended = select.poll()
+        ended.register(handle, select.POLLIN)
+        assert ended.poll(PATIENCE_S * 1000)
+    finally:
+        os.close(handle)
+    [_, second, status] = place.ask("print(os.getpid())")
+    assert ("0", True) == (status, first != second)
+
+
+def test_what_waits_to_be_a_command_ends_with_its_server(place: Place) -> None:
+    """One process is forked before it is asked for: the next command has it, and nobody keeps it."""
+    server = place.serve()
+    while not (waiting := below(server.pid)):
+        assert server.poll() is None
+    assert ["began", str(*waiting), "0"] == place.ask("print(os.getpid())")
+    [another] = below(server.pid)
+    handle = os.pidfd_open(another)
+    try:
+        server.kill()
+        server.wait()
+        ended = select.poll()
+        ended.register(handle, select.POLLIN)
+        assert ended.poll(PATIENCE_S * 1000)
+    finally:
+        os.close(handle)
+
+
+def test_one_that_was_killed_while_it_waited_is_no_command(place: Place) -> None:
+    """Its order goes to another process."""
+    server = place.serve()
+    while not (waiting := below(server.pid)):
+        assert server.poll() is None
+    [pid] = waiting
+    handle = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        ended = select.poll()
+        ended.register(handle, select.POLLIN)
+        assert ended.poll(PATIENCE_S * 1000)
+    finally:
+        os.close(handle)
+    assert ["began", "done", "0"] == place.ask("print('done')")
+    assert ["began", "done", "0"] == place.ask("print('done')")
+
+
+def test_a_label_that_ends_with_a_zero_byte_is_part_of_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of SELinux do: zero bytes separate the parts of an order."""
+    read = asking._read  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(
+        asking, "_read", lambda path: b"system_u:object\0" if path.endswith("attr/current") else read(path)
+    )
+    order = Order(asking.context(), 0o22, ["command"], {})
+    assert b"system_u:object" in order.context
+    assert order == Order.read(order.written())
 
 
 def test_what_outlives_its_terminal_is_not_of_the_context_of_what_does_not(place: Place) -> None:
@@ -407,12 +592,13 @@ def test_who_waits_hears_that_the_server_was_killed(place: Place) -> None:
     assert caller.stdin is not None
     assert caller.stdout is not None
     with caller, caller.stdin, caller.stdout:
-        assert [b"began\n", b"runs\n"] == [caller.stdout.readline() for _ in range(2)]
+        assert [*place.began, b"runs\n"] == [caller.stdout.readline() for _ in (*place.began, "runs")]
         server.kill()
         server.wait()
         caller.stdin.close()
         lost = b"command: the process that carried it out was ended; look whether it was done\n"
-        assert [b"done\n", lost, b"70\n"] == caller.stdout.readlines()
+        assert [b"done\n", lost, *([b"70\n"] if place.began else [])] == caller.stdout.readlines()
+    assert (0 if place.began else 70) == caller.wait()
 
 
 def test_a_command_ends_with_who_waits_for_it(place: Place) -> None:
@@ -422,7 +608,7 @@ def test_a_command_ends_with_who_waits_for_it(place: Place) -> None:
     assert caller.stdout is not None
     with caller, caller.stdout:
         ends = select.poll()
-        for line in [caller.stdout.readline() for _ in range(3)][1:]:
+        for line in [caller.stdout.readline() for _ in (*place.began, 1, 2)][-2:]:
             ends.register(os.pidfd_open(int(line)), select.POLLIN)
         caller.kill()
     seen = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kettle_services.condor import launchers
+from kettle_services.condor import compiled_launcher, launchers
 from kettle_services.condor.start import COMMANDS
 
 
@@ -30,6 +30,51 @@ def test_a_launcher_needs_no_environment(tmp_path: Path) -> None:
     )
     assert said.stdout.startswith("$CondorVersion: ")
     assert "" == said.stderr
+
+
+def test_where_there_is_a_compiler_a_compiled_program_asks(tmp_path: Path) -> None:
+    """Where no server carries a command out, it becomes the interpreter that does, with all words and variables."""
+    place = launchers.install(tmp_path / "commands")
+    program = tmp_path / "commands" / compiled_launcher.NAME
+    if not program.exists():
+        pytest.skip("no C compiler is installed")
+    assert (place / "condor_version").read_text().startswith(f"#!{program}\n# condor_version ")
+    assert not (place / "condor_tail").read_text().startswith(f"#!{program}\n")
+    said = subprocess.run(
+        [place / "condor_config_val", "A_KNOB"],
+        env={"_condor_A_KNOB": "b  c", "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert ("b  c\n", "") == (said.stdout, said.stderr)
+    before = program.stat().st_ino
+    launchers.install(tmp_path / "commands")
+    assert before == program.stat().st_ino
+    program.write_bytes(b"of another release")
+    launchers.install(tmp_path / "commands")
+    assert before != program.stat().st_ino
+
+
+def test_without_a_compiler_an_interpreter_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a program stay that nothing here could have made."""
+    (tmp_path / compiled_launcher.NAME).write_bytes(b"of another release")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    place = launchers.install(tmp_path)
+    assert (place / "condor_q").read_text() == launchers.launcher("condor_q")
+    assert not (tmp_path / compiled_launcher.NAME).exists()
+
+
+def test_a_damaged_launcher_says_what_to_do(tmp_path: Path) -> None:
+    if (program := compiled_launcher.compile_into(tmp_path)) is None:
+        pytest.skip("no C compiler is installed")
+    damaged = tmp_path / "condor_q"
+    damaged.write_text(f"#!{program}\n# condor_q\n")
+    damaged.chmod(0o755)
+    said = subprocess.run([damaged], capture_output=True, text=True, check=False, timeout=60)
+    assert 127 == said.returncode
+    assert said.stderr == f"{program}: {damaged} is damaged: kettle condor-env writes it again\n"
 
 
 def test_an_interpreter_may_have_any_name(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from kettle_wire.commands.dagman import (
     StartWorkflow,
 )
 from kettle_wire.events import encode
-from kettle_wire.events.cluster import ClusterSubmitted
+from kettle_wire.events.cluster import ClustersSubmitted, ClusterSubmitted
 from kettle_wire.events.workflow import WorkflowEnded
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.identity import Identity, Kind
@@ -49,6 +49,9 @@ def test_a_strangers_job_is_of_no_node(owner: str, counts: bool) -> None:
     text = f"7/{step.node}/{step.attempt}/{step.part}/{step.run}"
     event = ClusterSubmitted(cluster=9, owner=owner, ad={STEP: text}, columns=[], rows=[[]])
     entry = Entry("cluster/9", 1, "cluster.submitted/1", encode(event))
+    assert counts == (7 in Reader({7: workflow}).read([Frame("schedd.ap", 1, 4, 9, 1, [entry])]))
+    together = ClustersSubmitted(first=9, owner=owner, ad={}, columns=[STEP], rows=[[text]])
+    entry = Entry("clusters/0", 1, "clusters.submitted/1", encode(together))
     assert counts == (7 in Reader({7: workflow}).read([Frame("schedd.ap", 1, 4, 9, 1, [entry])]))
 
 

@@ -10,14 +10,22 @@ from kettle.eventsourcing.shard import BATCH_EVENTS, Shard
 from kettle.testing.gated_log import GatedLog
 from kettle_services.dagman.commands import WorkflowCommands
 from kettle_services.dagman.domain.decisions import react
-from kettle_services.dagman.domain.reading import STEP
+from kettle_services.dagman.domain.reading import STEP, Reader
 from kettle_services.dagman.domain.workflow import Workflow
 from kettle_services.dagman.following import Following
 from kettle_services.dagman.record import Record
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import JobStatus, NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import FollowWorkflow
-from kettle_wire.events import ClusterSubmitted, Event, JobCompleted, JobStarted, encode, tag_of
+from kettle_wire.events import (
+    ClustersSubmitted,
+    ClusterSubmitted,
+    Event,
+    JobCompleted,
+    JobStarted,
+    encode,
+    tag_of,
+)
 from kettle_wire.events.workflow import (
     NodeChange,
     NodeJobFact,
@@ -105,6 +113,30 @@ async def test_frames_that_come_together_are_one_event() -> None:
     asked.record.flush()
     assert 2 == asked.record.shard.version("workflow/7")
     assert (6, NodeState.DONE) == (begun.frame, begun.states[first.node])
+
+
+def test_jobs_that_were_submitted_together_are_each_of_a_node() -> None:
+    """
+    Whether what names the node differs from job to job, or is said once; a step that comes twice counts once.
+    """
+    begun = Workflow(started(Plan(names=["A", "B", "C"])))
+    react(begun, [], 0.0)
+    first, second, third = begun.orders
+    texts = [f"7/{step.node}/0/{step.part}/0" for step in (first, second, first)]
+    differing = ClustersSubmitted(
+        first=9, owner="ann", ad={STEP: texts[0], "Cmd": "x"}, columns=["Args", STEP], rows=[["a", text] for text in texts]
+    )  # fmt: skip
+    same = ClustersSubmitted(
+        first=12, owner="ann", ad={STEP: f"7/{third.node}/0/{third.part}/0"}, columns=["Args"], rows=[["a"]]
+    )  # fmt: skip
+    entries = [
+        Entry("clusters/0", number, tag_of(event), encode(event))
+        for number, event in enumerate((differing, same), 1)
+    ]
+    said = Reader({7: begun}).read([Frame("schedd.ap", 1, 4, 9, 1, entries)])[7]
+    assert [(first, 9, 1), (second, 10, 1), (third, 12, 1)] == [
+        (fact.step, fact.cluster, fact.value) for fact in said.facts
+    ]
 
 
 async def test_what_frames_say_is_in_the_log_as_a_whole_or_not_at_all() -> None:

@@ -1,14 +1,21 @@
 """From a command's arrival to its reply, over a log in memory whose commits are let through by the test."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 import pytest
 import pytest_asyncio
 
 from kettle.bus.ports import RefusedError
-from kettle.eventsourcing.command_pipeline import PER_TURN, CommandPipeline, Decision, Recording
+from kettle.eventsourcing.command_pipeline import (
+    PER_TURN,
+    Alike,
+    CommandPipeline,
+    Decision,
+    DecisionOfMany,
+    Recording,
+)
 from kettle.eventsourcing.shard import Shard
 from kettle.testing.gated_log import GatedLog
 from kettle.testing.served import Endpoints
@@ -31,6 +38,19 @@ class Named(msgspec.Struct, frozen=True):
 
 class Names(msgspec.Struct, frozen=True):
     names: list[Name]
+    alike: list[list[str]] = []
+
+
+class NamesAlike(msgspec.Struct, frozen=True):
+    """Commands whose text is their id."""
+
+    ids: list[str]
+
+    def one(self, place: int) -> Name:
+        return Name(self.ids[place], self.ids[place])
+
+    def some(self, places: Sequence[int]) -> "NamesAlike":
+        return NamesAlike([self.ids[place] for place in places])
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -64,6 +84,7 @@ class Service:
     def __init__(self, log: GatedLog, shard: Shard) -> None:
         self.log, self.shard = log, shard
         self.decided: list[str] = []
+        self.together: list[list[str]] = []
         self.effects: list[str] = []
         self.refusal: RefusedError | None = None
         self.refused = ""
@@ -72,13 +93,28 @@ class Service:
         self.hold = asyncio.Event()
         self.hold.set()
         pipeline = CommandPipeline(Recorder(shard), require_room=self._require_room)
-        self.asked = Endpoints([
-            pipeline.command(NAME, self.name),
-            pipeline.command(OTHER, self.name, remember=60.0),
-            pipeline.command(STATE, self.name),
-            pipeline.query(ASK, self.ask),
-            pipeline.many(MANY, NAME, self.name, parts=lambda request: request.names, answer=answers),
-        ])  # fmt: skip
+        self.asked = Endpoints(
+            [
+                pipeline.command(NAME, self.name),
+                pipeline.command(OTHER, self.name, remember=60.0),
+                pipeline.command(STATE, self.name),
+                pipeline.query(ASK, self.ask),
+                pipeline.many(
+                    MANY,
+                    NAME,
+                    self.name,
+                    parts=lambda request: request.names,
+                    answer=answers,
+                    alike=Alike(
+                        lambda request: [*map(NamesAlike, request.alike)],
+                        self.name_alike,
+                        lambda changes, commands, replies: shard.record_together(
+                            changes, commands, replies, now_us=1
+                        ),
+                    ),
+                ),
+            ]
+        )
 
     def _require_room(self) -> None:
         if self.full:
@@ -93,6 +129,16 @@ class Service:
             lambda position: Named(f"{request.text} of {caller.name}", position),
             [("job/1.0", JobReleased(reason=request.text))],
             effect=lambda: self.effects.append(request.text),
+        )
+
+    async def name_alike(self, request: NamesAlike, caller: Identity) -> DecisionOfMany[Named] | None:
+        await self.hold.wait()
+        if self.refusal is not None:
+            return None
+        self.together.append(request.ids)
+        return DecisionOfMany(
+            lambda position: [Named(f"{text} of {caller.name}", position) for text in request.ids],
+            [("job/1.0", JobReleased(reason=" ".join(request.ids)))],
         )
 
     async def ask(self, request: Name, caller: Identity) -> Named:
@@ -196,6 +242,51 @@ async def test_many_commands_in_one_are_each_what_they_are_alone(service: Servic
     assert ["2 of ada", "3 of ada"] == (await service.asked.ask(MANY, many("2", "3"), ADA)).texts
     assert "3 of ada" == (await service.asked.ask(NAME, Name("3", "other"), ADA)).text
     assert sorted([*texts, "2"]) == sorted(service.decided)
+
+
+async def test_commands_that_are_alike_are_decided_as_one(service: Service) -> None:
+    """
+    One event; and each keeps its id: those that come again, alone, in other company or to the next owner, get their first answer.
+    """
+    texts = (await service.asked.ask(MANY, Names([], [["a", "b", "c"]]), ADA)).texts
+    assert (["a of ada", "b of ada", "c of ada"], [["a", "b", "c"]], 1) == (
+        texts,
+        service.together,
+        await service.frames(),
+    )
+    again = await service.asked.ask(MANY, Names([Name("x", "x")], [["c", "d", "e", "d"], ["a"], ["e"]]), ADA)
+    assert ["x", "c", "d", "e", "d", "a", "e"] == [text.removesuffix(" of ada") for text in again.texts]
+    assert [["d", "e"]] == service.together[1:]
+    assert "b of ada" == (await service.asked.ask(NAME, Name("b", "other"), ADA)).text
+    assert ["x"] == service.decided
+    assert "b of eve" == (await service.asked.ask(NAME, Name("b", "b"), EVE)).text
+    async with Shard.own(service.log, "s", owner="next") as shard:
+        known = [shard.answer(f"{ADA.token}:name:{text}") is not None for text in "abcdef"]
+    assert [True, True, True, True, True, False] == known
+
+
+async def test_those_that_are_alike_and_under_way_are_decided_once(service: Service) -> None:
+    """However they come again meanwhile."""
+    service.hold.clear()
+    first = asyncio.create_task(service.asked.ask(MANY, Names([], [["a", "b"]]), ADA))
+    await turns()
+    second = asyncio.create_task(service.asked.ask(MANY, Names([], [["b", "a"]]), ADA))
+    third = asyncio.create_task(service.asked.ask(NAME, Name("a", "other"), ADA))
+    await turns()
+    service.hold.set()
+    assert ["b of ada", "a of ada"] == (await second).texts
+    assert ("a of ada", ["a of ada", "b of ada"]) == ((await third).text, (await first).texts)
+    assert ([["a", "b"]], [], 1) == (service.together, service.decided, await service.frames())
+
+
+async def test_where_one_may_be_refused_each_is_decided_alone(service: Service) -> None:
+    """What is refused is refused alone, and its id is free."""
+    service.refusal, service.refused = RefusedError("unacceptable", "no"), "b"
+    found = await service.asked.ask(MANY, Names([], [["a", "b", "c"]]), ADA)
+    assert (["a of ada", "no", "c of ada"], []) == (found.texts, service.together)
+    service.refusal = None
+    assert ["b of ada", "a of ada"] == (await service.asked.ask(MANY, Names([], [["b", "a"]]), ADA)).texts
+    assert ["a", "b", "c", "b"] == service.decided
 
 
 async def test_a_refusal_that_may_pass_is_one_of_all(service: Service) -> None:

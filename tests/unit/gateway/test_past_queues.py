@@ -9,10 +9,21 @@ import pytest
 
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_services.gateway.rest.job_tables import QUERIES, Reading
-from kettle_services.gateway.rest.past_queues import PastQueues
+from kettle_services.gateway.rest.past_queues import PastQueues, RecordedJobs
 from kettle_wire import event_expansion, events
 from kettle_wire.event_expansion import stream_of_cluster
-from kettle_wire.events import ClusterSubmitted, Event, JobEdited, JobsChanged, Procs, encode
+from kettle_wire.events import (
+    ClustersSubmitted,
+    ClusterSubmitted,
+    Event,
+    JobEdited,
+    JobHeld,
+    JobsChanged,
+    Procs,
+    encode,
+)
+from kettle_wire.frames import Entry
+from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import ListJobs
 
 JOBS, EDITS = 50, 1_000
@@ -86,3 +97,18 @@ async def test_an_event_of_many_jobs_is_read_once_and_others_come_in_between(
     assert JOBS == len(found.jobs)
     assert EDITS == read
     assert turns > 2
+
+
+async def test_clusters_that_were_submitted_together_were_there_at_that_time() -> None:
+    """Each with its own ad, from their one event."""
+    recorded = RecordedJobs("ap", [JobId(7, 0), JobId(8, 0), JobId(20, 0)])
+    assert {"cluster/7", "clusters/0", "jobs/8", "job/20.0"} < {*recorded.streams}
+    event = ClustersSubmitted(
+        first=6, owner="ada", ad={"Cmd": "x"}, columns=["Args"], rows=[["a"], ["b"], ["c"]]
+    )
+    recorded.take(Entry("clusters/0", 1, "clusters.submitted/1", encode(event)), 1)
+    recorded.take(Entry("job/8.0", 1, "job.held/1", encode(JobHeld(code=1, reason="r"))), 2)
+    found = {
+        str(job): None if ad is None else (ad["Args"], ad["JobStatus"]) for job, ad in recorded.ads.items()
+    }
+    assert {"7.0": ("b", 1), "8.0": ("c", 5), "20.0": None} == found

@@ -33,10 +33,11 @@ from kettle_services.schedd.domain.submission import routes
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord, Usage
 from kettle_wire.commands.routing import Routing
-from kettle_wire.event_expansion import stream_of_cluster
+from kettle_wire.event_expansion import SPAN, stream_of_cluster, stream_of_span
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
+    ClustersSubmitted,
     ClusterSubmitted,
     Event,
     FactoryMaterialized,
@@ -144,6 +145,13 @@ class LivingQueue:
         owner, number = self._chance.choice(["ann", "bob"]), self._numbers
         if "AccountingGroup" in columns:
             owner = "ann"
+        if kind is ClusterSubmitted and self._chance.random() < 0.3 and number % SPAN + len(rows) <= SPAN:
+            self._numbers += len(rows) - 1
+            alike = ClustersSubmitted(
+                first=number, owner=owner, ad={"Cmd": "x", **ad}, columns=columns, rows=rows
+            )
+            self.record(stream_of_span(number), alike)
+            return
         submitted = kind(cluster=number, owner=owner, ad={"Cmd": "x", **ad}, columns=columns, rows=rows)
         self.record(f"cluster/{number}", submitted)
         for first in range(0, len(rows) - 1, 2) if submitted.late else ():

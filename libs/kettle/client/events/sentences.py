@@ -13,6 +13,7 @@ from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
+    ClustersSubmitted,
     ClusterSubmitted,
     CycleNegotiated,
     Event,
@@ -59,6 +60,7 @@ from kettle_wire.events.payload import PayloadEvent
 
 _Told = (
     ClusterSubmitted
+    | ClustersSubmitted
     | FactoryEvent
     | JobAssigned
     | JobStarted
@@ -109,6 +111,9 @@ def _of_job(event: _Told, since_start: float | None) -> tuple[str, str]:
     match event:
         case ClusterSubmitted(cluster=cluster, owner=owner, rows=rows):
             return f"{owner} submitted cluster {cluster} with {counted(len(rows), 'job')}", "strong"
+        case ClustersSubmitted(first=first, owner=owner, rows=rows):
+            last = first + len(rows) - 1
+            return f"{owner} submitted clusters {first} to {last} with one job each", "strong"
         case FactoryMaterialized() | FactoryChanged() | FactoryClosed():
             return _of_factory(event)
         case JobAssigned(attempt=attempt, slot=slot):

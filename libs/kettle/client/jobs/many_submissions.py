@@ -1,18 +1,20 @@
 """Many submissions, sent together: as many in one command as it may carry, and each refused by itself."""
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kettle.client.errors import ClientError, CommandRefusedError
 from kettle.jobs.needed_tokens import SERVICES
+from kettle_wire.ads.types import Scalar
 from kettle_wire.commands.queue import Submit, Submitted
 from kettle_wire.commands.submissions import (
     MOST_TOGETHER,
     SUBMIT_MANY,
     SUBMIT_MANY_FROM_JOB,
     Outcome,
+    SubmitAlike,
     SubmitMany,
 )
 
@@ -39,14 +41,14 @@ async def submit_many(
     ]
     endpoint = SUBMIT_MANY_FROM_JOB if requests.pool.by_job else SUBMIT_MANY
     for together in _commands(sound, found):
+        alone, alike = in_common(together)
+        ids = [*(each.id for each in alone), *(command for each in alike for command in each.ids)]
         try:
-            reply = await requests.ask(endpoint, SubmitMany(submissions=together))
+            reply = await requests.ask(endpoint, SubmitMany(submissions=alone, alike=alike))
         except ClientError as error:
-            found |= {each.id: error for each in together}
+            found |= dict.fromkeys(ids, error)
         else:
-            found |= {
-                each.id: _result(outcome) for each, outcome in zip(together, reply.outcomes, strict=True)
-            }
+            found |= {command: _result(outcome) for command, outcome in zip(ids, reply.outcomes, strict=True)}
     return found
 
 
@@ -89,6 +91,38 @@ def _commands(
         together.append(each)
     if together:
         yield together
+
+
+def in_common(submissions: Sequence[Submit]) -> tuple[list[Submit], list[SubmitAlike]]:
+    """
+    Those that are sent as they are, and those of one job each whose ads have the same names, with what is the same said once.
+    """
+    alone: list[Submit] = []
+    by_names: dict[tuple[str, ...], list[Submit]] = {}
+    for each in submissions:
+        if each.spool or each.columns or len(each.rows) != 1:
+            alone.append(each)
+        else:
+            by_names.setdefault(tuple(each.ad), []).append(each)
+    alike: list[SubmitAlike] = []
+    for names, some in by_names.items():
+        if len(some) == 1:
+            alone += some
+        else:
+            alike.append(_alike(names, some))
+    return alone, alike
+
+
+def _alike(names: Iterable[str], submissions: Sequence[Submit]) -> SubmitAlike:
+    ad = submissions[0].ad
+    columns = [name for name in names if _differs(ad[name], (each.ad[name] for each in submissions))]
+    rows = [[each.ad[name] for name in columns] for each in submissions]
+    return SubmitAlike(ids=[each.id for each in submissions], ad=ad, columns=columns, rows=rows)
+
+
+def _differs(value: Scalar, others: Iterable[Scalar]) -> bool:
+    """Whether one is not the same: 1, 1.0 and true are not."""
+    return any(other is not value and (other != value or type(other) is not type(value)) for other in others)
 
 
 def _result(outcome: Outcome) -> Submitted | ClientError:

@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> None:
     _load(packages)
     gc.freeze()  # what is there now is never looked at again, so its pages stay shared
     forks = Forks(socket.socket(fileno=int(listener)), lambda _order, _process: True, lifeline=int(lifeline))
-    if order := forks.serve():
-        _run(order.words)
+    if assigned := forks.serve():
+        _run(assigned.words)
     else:
         sys.stderr.write("nobody has the other end of the lifeline any more\n")
 

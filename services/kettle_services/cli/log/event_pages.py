@@ -22,7 +22,7 @@ PAGE_ROWS: Final = 1_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _BEYOND: Final = 1 << 62
-_OF_MANY: Final = "jobs.*"
+_OF_MANY: Final = ("jobs.*", "clusters.*")
 """Events that stand for others, whatever these are."""
 
 _PAGE: Final = """
@@ -110,7 +110,7 @@ async def read(place: ShardLocation, narrow: EventFilter) -> AsyncGenerator[Even
 
 
 async def _page(database: Database, shard: str, at: tuple[int, int], narrow: EventFilter) -> list[EventRow]:
-    likes = [_like(pattern) for pattern in (*narrow.types, _OF_MANY)] if narrow.types else ["%"]
+    likes = [_like(pattern) for pattern in (*narrow.types, *_OF_MANY)] if narrow.types else ["%"]
     streams = narrow.streams | {other for one in narrow.streams if (other := stream_of_many(one)) is not None}
     arguments = (shard, *at, narrow.until, likes, PAGE_ROWS)
     if narrow.streams:

@@ -10,6 +10,7 @@ from kettle_services.dagman.domain.workflow import Workflow
 from kettle_wire.codes import DagStatus, NodeJobKind
 from kettle_wire.event_expansion import each, stands_for_many
 from kettle_wire.events import (
+    ClustersSubmitted,
     ClusterSubmitted,
     Event,
     FactoryClosed,
@@ -87,8 +88,8 @@ class Reader:
         for frame in frames:
             for entry in frame.entries:
                 noun, _, name = entry.stream.partition("/")
-                if noun == "cluster":
-                    self._read_submission(entry, said)
+                if noun in {"cluster", "clusters"}:
+                    self._read_submissions(entry, said)
                 elif noun in {"job", "jobs", "factory"}:
                     cluster = int(name.partition(".")[0])
                     if cluster in self._clusters:
@@ -101,23 +102,37 @@ class Reader:
         """Nothing more is to be known of its jobs."""
         self._clusters.pop(cluster, None)
 
-    def _read_submission(self, entry: Entry, said: dict[int, Said]) -> None:
+    def _read_submissions(self, entry: Entry, said: dict[int, Said]) -> None:
         if _IN_THE_LOG not in entry.data:
             return
         event = decode(entry.data)
-        if not isinstance(event, ClusterSubmitted) or (found := step_of(event.ad.get(STEP))) is None:
+        match event:
+            case ClusterSubmitted():
+                self._read_submission(event.owner, event.cluster, event.ad.get(STEP), len(event.rows), said)
+            case ClustersSubmitted():
+                place = event.columns.index(STEP) if STEP in event.columns else None
+                for cluster, row in enumerate(event.rows, event.first):
+                    text = event.ad.get(STEP) if place is None else row[place]
+                    self._read_submission(event.owner, cluster, text, 1, said)
+            case _:
+                pass
+
+    def _read_submission(
+        self, owner: str, cluster: int, text: object, jobs: int, said: dict[int, Said]
+    ) -> None:
+        if (found := step_of(text)) is None:
             return
         number, step = found
         workflow = self.workflows.get(number)
-        if workflow is None or workflow.owner != event.owner or step not in workflow.orders:
+        if workflow is None or workflow.owner != owner or step not in workflow.orders:
             return
         about = _of(said, number)
         if step in about.submitted:
             return
-        self._clusters[event.cluster] = number
+        self._clusters[cluster] = number
         about.submitted.add(step)
-        about.steps[event.cluster] = step
-        about.facts.append(NodeJobFact(step, event.cluster, -1, NodeJobKind.SUBMITTED, len(event.rows)))
+        about.steps[cluster] = step
+        about.facts.append(NodeJobFact(step, cluster, -1, NodeJobKind.SUBMITTED, jobs))
 
     def _read_node(self, entry: Entry, cluster: int, said: dict[int, Said]) -> None:
         number = self._clusters[cluster]

@@ -10,7 +10,7 @@ from kettle.jobs import trace_meta
 from kettle_services.gateway.domain.public_json import to_json
 from kettle_wire import cloud_events
 from kettle_wire.event_expansion import each, many, stands_for_many
-from kettle_wire.events import ClusterSubmitted, decode, tag_of
+from kettle_wire.events import ClustersSubmitted, ClusterSubmitted, decode, tag_of
 from kettle_wire.events.codec import Recorded
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.jobs import JobId
@@ -42,16 +42,14 @@ class DecodedEvent(msgspec.Struct, frozen=True):
     job: JobId | None
     """None: it is not about a single job."""
     of_many: bool = False
-    """It was recorded for many jobs at once, and the position is that of them all."""
+    """It was recorded for many jobs or clusters at once, and the position is that of them all."""
 
     @property
     def name(self) -> str:
         """What distinguishes it from all other events of its shard."""
-        return (
-            f"{self.position}.{self.job.proc}"
-            if self.of_many and self.job is not None
-            else str(self.position)
-        )
+        if not self.of_many:
+            return str(self.position)
+        return f"{self.position}.{self.cluster if self.job is None else self.job.proc}"
 
 
 def is_published(shard: str) -> bool:
@@ -71,12 +69,17 @@ def read(frame: Frame, *, after: int = 0) -> list[DecodedEvent]:
 
 def _all_told(frame: Frame, entry: Entry, position: int) -> Iterator[DecodedEvent]:
     """
-    One recorded event, or what it is to each of many jobs: then it has the trace that the job's own events have.
+    One recorded event, or what it is to each of many jobs or clusters: then it has the trace that the job's own events have.
     """
     if not stands_for_many(entry):
         yield _told(entry, position, decode(entry.data))
         return
-    schedd, event = frame.shard.removeprefix(SCHEDD), decode(bytes(many(entry).data))
+    together = many(entry)
+    if isinstance(together, ClustersSubmitted):
+        for one, submitted in zip(each(entry), together.each(), strict=True):
+            yield msgspec.structs.replace(_told(one, position, submitted), of_many=True)
+        return
+    schedd, event = frame.shard.removeprefix(SCHEDD), decode(bytes(together.data))
     for one in each(entry):
         traced = msgspec.structs.replace(one, meta=trace_meta(schedd, one.stream))
         yield msgspec.structs.replace(_told(traced, position, event), of_many=True)

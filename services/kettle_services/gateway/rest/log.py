@@ -33,7 +33,7 @@ _WINDOW: Final = 5_000
 """Frames that are looked through before the time is looked at."""
 _ROWS: Final = 500
 _BEYOND: Final = 2**62
-_OF_MANY: Final = "jobs.%"
+_OF_MANY: Final = ["jobs.%", "clusters.%"]
 
 
 class _Span(msgspec.Struct):
@@ -103,7 +103,7 @@ class _Search:
         self._wanted = wanted
         self._viewer = viewer
         self._kinds = [pattern_of(kind) for kind in asked.kind]
-        self._likes = [_like(kind) for kind in self._kinds] + ([_OF_MANY] if self._kinds else [])
+        self._likes = [_like(kind) for kind in self._kinds] + (_OF_MANY if self._kinds else [])
         self._owners: dict[tuple[str, int], str] = {}
 
     async def page(self, spans: Sequence[_Span], deadline: float) -> list[LogRecord]:

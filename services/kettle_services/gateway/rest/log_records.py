@@ -6,7 +6,7 @@ Pure.
 
 import fnmatch
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import asyncpg
 import msgspec
@@ -14,11 +14,20 @@ import msgspec
 from kettle.client.events.sentences import sentence
 from kettle_services.gateway.rest.job_rows import Viewer
 from kettle_wire.ads.types import Ad
-from kettle_wire.event_expansion import many, of_job, stands_for_many
-from kettle_wire.events import ClusterSubmitted, Event, FactorySubmitted, UnknownEventError, decode
+from kettle_wire.event_expansion import many, of_stream, singles_of, stands_for_many
+from kettle_wire.events import (
+    ClustersSubmitted,
+    ClusterSubmitted,
+    Event,
+    FactorySubmitted,
+    UnknownEventError,
+    decode,
+)
 from kettle_wire.events.payload import PayloadEvent
 from kettle_wire.frames import Entry
 from kettle_wire.rest.log import LogRecord
+
+_SUBMITTED: Final = str(ClusterSubmitted.__struct_config__.tag)
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -33,7 +42,7 @@ class Row(msgspec.Struct, frozen=True):
     event: Event | None
     """None: this release cannot read it."""
     jobs: int
-    """So many jobs of a cluster are meant; 0: it is not about many."""
+    """So many jobs of a cluster, or clusters of one job, are meant; 0: it is not about many."""
 
 
 def read(shard: str, row: asyncpg.Record, job: str | None) -> Row | None:
@@ -43,14 +52,22 @@ def read(shard: str, row: asyncpg.Record, job: str | None) -> Row | None:
     if stands_for_many(entry):
         try:
             if job is not None:
-                alone = of_job(entry, f"job/{job.partition('@')[0]}")
+                name = job.partition("@")[0]
+                alone = of_stream(entry, f"job/{name}") or of_stream(
+                    entry, f"cluster/{name.partition('.')[0]}"
+                )
                 if alone is None:
                     return None
                 entry = alone
             else:
                 together = many(entry)
-                jobs = sum(procs.count for procs in together.jobs)
-                entry = Entry(entry.stream, entry.version, together.type, bytes(together.data))
+                jobs = singles_of(together)
+                kind, data = (
+                    (_SUBMITTED, entry.data)
+                    if isinstance(together, ClustersSubmitted)
+                    else (together.type, bytes(together.data))
+                )
+                entry = Entry(entry.stream, entry.version, kind, data)
         except UnknownEventError:
             pass  # it is shown as what it is
     return Row(
@@ -130,6 +147,8 @@ def _fields(row: Row, viewer: Viewer, owner: str) -> dict[str, Any]:
         return {}
     if isinstance(event, ClusterSubmitted | FactorySubmitted):
         return {"owner": event.owner, "jobs": len(event.rows)}
+    if isinstance(event, ClustersSubmitted):
+        return {"owner": event.owner, "first": event.first, "jobs": len(event.rows)}
     if isinstance(event, PayloadEvent) and event.by != viewer.name:
         return {"by": event.by}
     fields: dict[str, Any] = msgspec.to_builtins(event)

@@ -25,8 +25,16 @@ from kettle_services.gateway.rest.page_tokens import RowPlace
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import RefusalCode
-from kettle_wire.event_expansion import many, stands_for_many, stream_of_cluster
-from kettle_wire.events import ClusterSubmitted, Event, JobEvent, JobsChanged, UnknownEventError, decode
+from kettle_wire.event_expansion import many, stands_for_many, stream_of_cluster, stream_of_span
+from kettle_wire.events import (
+    ClustersSubmitted,
+    ClusterSubmitted,
+    Event,
+    JobEvent,
+    JobsChanged,
+    UnknownEventError,
+    decode,
+)
 from kettle_wire.frames import Entry
 from kettle_wire.jobs import JobId
 from kettle_wire.rest.jobs import Job, ListJobs
@@ -105,7 +113,7 @@ class PastQueues:
         """The ads of jobs of one queue that have left it, by what is recorded of them."""
         known = await self._shard(shard)
         schedd = shard.removeprefix(SCHEDD)
-        recorded = _Recorded(schedd, [_job(row) for row in rows])
+        recorded = RecordedJobs(schedd, [_job(row) for row in rows])
         happened = await self._reading.fetch(
             QUERIES["log_until"], known.number, recorded.streams, self._moment
         )
@@ -140,7 +148,7 @@ class _Shard(msgspec.Struct, frozen=True):
     """Up to this frame it is in the archive alone."""
 
 
-class _Recorded:
+class RecordedJobs:
     """
     Ads of jobs of one queue, by what is recorded of them: each event is read once, however many of the jobs it is about.
     """
@@ -157,8 +165,12 @@ class _Recorded:
     @property
     def streams(self) -> list[str]:
         """Where it is recorded."""
-        clusters = [stream for each in self._procs for stream in (f"cluster/{each}", stream_of_cluster(each))]
-        return [*clusters, *(f"job/{job}" for job in self.ads)]
+        clusters = {
+            stream
+            for each in self._procs
+            for stream in (f"cluster/{each}", stream_of_span(each), stream_of_cluster(each))
+        }
+        return [*sorted(clusters), *(f"job/{job}" for job in self.ads)]
 
     def take(self, entry: Entry, at: int) -> None:
         """The next event of these streams, recorded at a time, microseconds since the epoch."""
@@ -167,15 +179,24 @@ class _Recorded:
                 together = many(entry)
             except UnknownEventError:
                 return
+            if isinstance(together, ClustersSubmitted):
+                last = together.first + len(together.rows)
+                for cluster in self._procs:
+                    if together.first <= cluster < last:
+                        self._submitted(together.one(cluster), at)
+                return
             self._apply([*self._among(together)], decode(bytes(together.data)), at)
             return
         event = decode(entry.data)
         if isinstance(event, ClusterSubmitted):
-            submission = Submission(at, event)
-            for proc in self._procs[event.cluster]:
-                self.ads[JobId(event.cluster, proc)] = submission.ads(proc, self._schedd)
+            self._submitted(event, at)
         elif entry.stream.startswith("job/"):
             self._apply([JobId.parse(entry.stream.removeprefix("job/"))], event, at)
+
+    def _submitted(self, event: ClusterSubmitted, at: int) -> None:
+        submission = Submission(at, event)
+        for proc in self._procs[event.cluster]:
+            self.ads[JobId(event.cluster, proc)] = submission.ads(proc, self._schedd)
 
     def _among(self, together: JobsChanged) -> Iterator[JobId]:
         ours = self._procs[together.cluster]

@@ -12,8 +12,9 @@ import msgspec
 
 from kettle.accounts.lookup import Accounts, StrangerError
 from kettle.bus.ports import RefusedError
-from kettle.eventsourcing.command_pipeline import Decision, Recording
+from kettle.eventsourcing.command_pipeline import Decision, DecisionOfMany, Recording
 from kettle.jobs.credential_attributes import credential_attributes
+from kettle.jobs.lower_names import lower_names
 from kettle.jobs.sealed_attributes import AttributeSeal
 from kettle.jobs.submitted_on_hold import REASON, on_hold
 from kettle.submit.submit_machine import machine_macros
@@ -28,6 +29,7 @@ from kettle_services.schedd.domain.submission import bearers, job_sets, spooling
 from kettle_services.schedd.domain.submission.accounting_group import completed
 from kettle_services.schedd.domain.submission.admission import Admission, Admitted
 from kettle_services.schedd.domain.submission.in_session import in_session
+from kettle_services.schedd.domain.submission.submitted_together import recorded_as
 from kettle_services.schedd.domain.submission.validation import (
     Unacceptable,
     check,
@@ -41,14 +43,16 @@ from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.codes import HoldCode, RefusalCode
 from kettle_wire.commands.schedd import AskRoom, Room, Submit, Submitted
-from kettle_wire.commands.submissions import ManySubmitted, Outcome
+from kettle_wire.commands.submissions import ManySubmitted, Outcome, SubmitAlike
 from kettle_wire.endpoint import Position, Refusal
+from kettle_wire.event_expansion import stream_of_span
 from kettle_wire.events import ClusterSubmitted, FactorySubmitted, encode
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
 from kettle_wire.people import Shown
 from kettle_wire.workflows import BY_TOKEN
 
+_encode: Final = msgspec.msgpack.Encoder().encode
 _log: Final = logging.getLogger(__name__)
 
 SUBMISSION_BYTES: Final = 16 * 1024 * 1024
@@ -58,6 +62,12 @@ A submission is one event, which is decided, committed and read as a whole: whil
 _MOST_EXAMINED: Final = 32
 """Submissions that may be examined or wait for it, each of which may be large."""
 _EXAMINED_MS: Final = 1_000
+ALIKE_BYTES: Final = 4 * 1024 * 1024
+"""What submissions that are alike may come to: they are sent as a fraction of it."""
+_ALONE: Final = frozenset({"jobstatus", "jobsetname", "jobsetid"})
+"""What says that more is to be recorded of a submission than itself, or that it belongs to others."""
+_OF_ALL: Final = frozenset({"jobuniverse", "shouldtransferfiles"})
+"""By these it is decided what else has to be true of a job, so they are the same for all that are examined together."""
 LONG: Final = 20_000
 """Jobs of a submission at which others no longer wait while it is examined."""
 
@@ -118,21 +128,8 @@ class Submissions:
     async def _submit(
         self, request: Submit, caller: Identity, *, by_job: bool, members: bool = False
     ) -> Decision[Submitted]:
-        owner, request = caller.name, _in_session(request)
-        if not request.spool:
-            await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
-        shown = None if self._door is None else await self._door.shown_by(owner)
-        admitted = await self._admitted(request, owner, shown, members=members)
-        if self._door is not None:
-            self._door.require_welcome(owner, shown, admitted, spool=request.spool)
-        if by_job:
-            _refuse_at_home(admitted, owner)
-        elif caller.bearer:
-            admitted = self._for_bearer(request, admitted, owner)
-        if request.spool and self._accounts.privileged and at_home(admitted.ad.get("JobUniverse", 0)):
-            await self._refuse_stranger(
-                owner, "a program that runs on it needs one: submit it as vanilla job"
-            )
+        owner = caller.name
+        admitted = await self._acceptable(request, caller, by_job=by_job, members=members)
         late = asked(admitted.ad)
         self._backlog.require_room()
         self._require_places(owner, len(admitted.rows), late=late)
@@ -160,6 +157,61 @@ class Submissions:
         if members:
             held = [*held, *self._all_there(event)]
         return Decision(reply, [(f"cluster/{number}", event), *held])
+
+    async def submit_alike(
+        self, request: SubmitAlike, caller: Identity, *, by_job: bool
+    ) -> DecisionOfMany[Submitted] | None:
+        """
+        Clusters that have most in common, examined and recorded as one; None: they are to be submitted one by one, because one of
+        them may be refused, or they are more than plain jobs, to the site or to themselves. Refuses them if all of them are too much.
+        """
+        if (size := len(_encode(request.ad)) * len(request.ids)) > ALIKE_BYTES:
+            raise RefusedError(
+                RefusalCode.UNACCEPTABLE,
+                f"{len(request.ids)} submissions take {size:,} bytes, and at most {ALIKE_BYTES:,} may come together; send fewer at a time",
+            )
+        if self._admission.needed or self._door is not None or caller.bearer:
+            return None
+        table = Submit(id=request.ids[0], ad=request.ad, columns=request.columns, rows=request.rows)
+        try:
+            admitted = await self._acceptable(table, caller, by_job=by_job)
+            self._require_places(caller.name, len(admitted.rows), late=False)
+        except RefusedError:
+            return None
+        ad, columns, rows = admitted.ad, admitted.columns, admitted.rows
+        differing = set(map(str.lower, columns))
+        if asked(ad) or not _ALONE.isdisjoint(differing | lower_names(ad).keys()) or _OF_ALL & differing:
+            return None
+        self._backlog.require_room()
+        first = self._queue.newest_cluster + 1
+        events = recorded_as(first, caller.name, ad, columns, rows)
+
+        def replies(position: Position) -> list[Submitted]:
+            numbers = range(first, first + len(rows))
+            return [Submitted(cluster=number, count=1, position=position) for number in numbers]
+
+        return DecisionOfMany(replies, [(stream_of_span(event.first), event) for event in events])
+
+    async def _acceptable(
+        self, request: Submit, caller: Identity, *, by_job: bool, members: bool = False
+    ) -> Admitted:
+        """What is to be recorded of it, if nothing speaks against it but how many jobs there are."""
+        owner, request = caller.name, _in_session(request)
+        if not request.spool:
+            await self._refuse_stranger(owner, "submit it with its files: condor_submit -spool")
+        shown = None if self._door is None else await self._door.shown_by(owner)
+        admitted = await self._admitted(request, owner, shown, members=members)
+        if self._door is not None:
+            self._door.require_welcome(owner, shown, admitted, spool=request.spool)
+        if by_job:
+            _refuse_at_home(admitted, owner)
+        elif caller.bearer:
+            admitted = self._for_bearer(request, admitted, owner)
+        if request.spool and self._accounts.privileged and at_home(admitted.ad.get("JobUniverse", 0)):
+            await self._refuse_stranger(
+                owner, "a program that runs on it needs one: submit it as vanilla job"
+            )
+        return admitted
 
     def _for_bearer(self, request: Submit, admitted: Admitted, owner: str) -> Admitted:
         """

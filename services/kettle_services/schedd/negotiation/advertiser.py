@@ -26,6 +26,7 @@ from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.events import (
+    ClustersSubmitted,
     ClusterSubmitted,
     Event,
     FactoryMaterialized,
@@ -45,7 +46,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 _URGENT: Final = frozenset(
-    {ClusterSubmitted, FactoryMaterialized, JobReleased, JobVacated, JobHeld, JobEdited, JobsChanged}
+    {
+        ClusterSubmitted,
+        ClustersSubmitted,
+        FactoryMaterialized,
+        JobReleased,
+        JobVacated,
+        JobHeld,
+        JobEdited,
+        JobsChanged,
+    }
 )
 """After these there is work that was not shown before, or less than was shown."""
 

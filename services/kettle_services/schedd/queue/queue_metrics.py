@@ -9,6 +9,7 @@ from kettle_services.schedd.domain.queue.fold import Queue, job_of_stream
 from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_wire.attempts import Usage
 from kettle_wire.events import (
+    ClustersSubmitted,
     ClusterSubmitted,
     Event,
     FactoryMaterialized,
@@ -90,9 +91,8 @@ class _Outcomes:
                 self._jobs.add(1, _ENDED[type(event).__struct_config__.tag])
             case JobsChanged():
                 self._many(event)
-            case ClusterSubmitted():
-                if not event.late:
-                    self._submitted.add(len(event.rows))
+            case ClustersSubmitted() | ClusterSubmitted(late=False):
+                self._submitted.add(len(event.rows))
             case FactoryMaterialized():
                 self._submitted.add(event.count)
             case _:

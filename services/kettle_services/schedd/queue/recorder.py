@@ -77,6 +77,19 @@ class QueueRecorder:
             reply=reply,
             meta=self._meta,
         )
+        self._fold(changes)
+        return future
+
+    def record_together(
+        self, changes: Recording, commands: Sequence[str], replies: Callable[[int], Sequence[bytes]]
+    ) -> asyncio.Future[int]:
+        """As `record`, of commands that were decided as one: see `Shard.record_together`."""
+        now_us = time.time_ns() // 1000
+        future = self.shard.record_together(changes, commands, replies, now_us=now_us, meta=self._meta)
+        self._fold(changes)
+        return future
+
+    def _fold(self, changes: Recording) -> None:
         at = self.shard.open_at
         for stream, event in changes:
             touched = self.queue.apply(stream, event, at)
@@ -93,7 +106,6 @@ class QueueRecorder:
                 self.queue.live.forget(job := job_of_stream(stream), event)
                 if job in self.queue.waiting.cooling and isinstance(event, JobVacated):
                     self.start_cooldown(job)
-        return future
 
     def record_grouped(self, changes: Sequence[tuple[JobId, JobEvent]]) -> Recording:
         """

@@ -87,17 +87,28 @@ class Autoclusters:
     Numbers the autoclusters of one cluster's jobs; looks at a job's attributes only where its cluster's jobs differ.
     """
 
-    def __init__(self, ad: Ad, columns: list[str], extra: Iterable[str] = ()) -> None:
+    def __init__(
+        self, ad: Ad, columns: list[str], extra: Iterable[str] = (), *, same: int | None = None
+    ) -> None:
+        """`same`: the autocluster of all of them, where it is known."""
         self._ad = ad
         self._extra = tuple(extra)
         self._columns = columns
-        spelled = lower_names(ad)
-        reached = _reached(ad, spelled, self._extra)
-        self._varying = [i for i, name in enumerate(columns) if name.lower() in reached or asks(name.lower())]
         self._known: dict[bytes, int] = {}
         self._others: dict[bytes, Autoclusters] = {}
-        self.same: Final = None if self._varying else signature(ad, _there(reached, spelled))
-        """The autocluster of all of them; None: they differ in it."""
+        self._varying, self.same = ([], same) if same is not None else self._looked_at()
+        """`same` is the autocluster of all of them; None: they differ in it."""
+
+    def _looked_at(self) -> tuple[list[int], int | None]:
+        """The columns that decide about the autocluster of a job, or that of all jobs."""
+        ad, spelled = self._ad, lower_names(self._ad)
+        reached = _reached(ad, spelled, self._extra)
+        varying = [i for i, name in enumerate(self._columns) if name.lower() in reached or asks(name.lower())]
+        return varying, None if varying else signature(ad, _there(reached, spelled))
+
+    def like(self, ad: Ad) -> "Autoclusters":
+        """The autocluster of a cluster of one job whose ad differs in nothing that counts."""
+        return Autoclusters(ad, [], self._extra, same=self.same)
 
     def edited(self, attributes: Ad) -> "Autoclusters":
         """

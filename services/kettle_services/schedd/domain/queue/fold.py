@@ -29,13 +29,15 @@ from kettle_services.schedd.domain.queue.runs import runs_alike
 from kettle_services.schedd.domain.queue.saved_jobs import row_of
 from kettle_services.schedd.domain.queue.tally import StatusTally
 from kettle_services.schedd.domain.queue.waiting import DelayedJobs
-from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of
+from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of, clusters_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
+from kettle_services.schedd.domain.submission.submitted_together import SubmittedTogether, Together
 from kettle_wire.ads import Ad
 from kettle_wire.event_expansion import stream_of_cluster
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
+    ClustersSubmitted,
     ClusterSubmitted,
     Event,
     FactoryChanged,
@@ -111,6 +113,7 @@ class Queue:
         self.newest_cluster = 0
         self.unmade: Final[set[int]] = set()
         """Clusters of which jobs are still to be made."""
+        self.together: Final = SubmittedTogether()
         self.claim_use: Final = ClaimUse(self.claims)
         self.tally: Final = StatusTally()
         self.attendance: Final = Attendance()
@@ -170,6 +173,8 @@ class Queue:
         match event:
             case ClusterSubmitted():
                 return self._submitted(stream, event, at)
+            case ClustersSubmitted():
+                return self._submitted_together(event, at)
             case FactoryMaterialized() | FactoryChanged() | FactoryClosed():
                 return self._factory(event)
             case JobsChanged():
@@ -187,6 +192,24 @@ class Queue:
         self.admit(event, at)
         return [Change(stream, _encode((event, at))), Change(NEWEST, _encode(self.newest_cluster))]
 
+    def _submitted_together(self, event: ClustersSubmitted, at: int) -> list[Change]:
+        among, rows = self.together.submitted(event, at)
+        self.admit_together(event, at, among)
+        return [*rows, Change(NEWEST, _encode(self.newest_cluster))]
+
+    def admit_together(
+        self,
+        event: ClustersSubmitted,
+        at: int,
+        among: Together,
+        known: Mapping[JobId, QueuedJob] = _NOTHING,
+    ) -> None:
+        """Add those submissions of an event whose jobs have not left; the jobs in `known` have a past."""
+        places = list(among.gone.among(among.count))
+        for cluster in clusters_of(event, at, places, self.significant):
+            cluster.among = among
+            self._admit(cluster, known)
+
     def admit(
         self,
         event: ClusterSubmitted,
@@ -197,7 +220,10 @@ class Queue:
         factory: Factory | None = None,
     ) -> None:
         """Add a submission; the jobs in `gone` have left the queue already, those in `known` have a past."""
-        cluster = cluster_of(event, at, gone or DepartedJobs(), factory, self.significant)
+        self._admit(cluster_of(event, at, gone or DepartedJobs(), factory, self.significant), known)
+
+    def _admit(self, cluster: Cluster, known: Mapping[JobId, QueuedJob]) -> None:
+        event = cluster.submitted
         self.clusters[event.cluster] = cluster
         self.newest_cluster = max(self.newest_cluster, event.cluster)
         self.staying.note(event.cluster, event.ad, event.columns)
@@ -319,7 +345,13 @@ class Queue:
         """A cluster of which no job is in the queue, nor will be."""
         cluster, stream = self.clusters.pop(number), f"cluster/{number}"
         self.staying.clusters.discard(number)
-        rows = [Change(stream, None), *(Change(f"{stream}{LEFT}{end}", None) for end in cluster.gone.rows)]
+        if cluster.among is not None:
+            rows = self.together.left(cluster.among, number, self.newest_cluster)
+        else:
+            rows = [
+                Change(stream, None),
+                *(Change(f"{stream}{LEFT}{end}", None) for end in cluster.gone.rows),
+            ]
         if cluster.together:
             rows.append(Change(stream_of_cluster(number), None))
         return rows if cluster.factory is None else [*rows, Change(factory_stream(number), None)]

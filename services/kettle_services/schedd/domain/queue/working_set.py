@@ -1,7 +1,7 @@
 """A queue from its working set: the rows that its changes have left."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -12,8 +12,10 @@ from kettle_services.schedd.domain.queue.fold import Queue, Unfit, job_of_stream
 from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST
 from kettle_services.schedd.domain.queue.saved_jobs import entry_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
-from kettle_wire.event_expansion import STREAM
-from kettle_wire.events import ClaimGranted, ClusterSubmitted, Event, decode
+from kettle_services.schedd.domain.submission.submitted_together import Together
+from kettle_wire.event_expansion import CLUSTERS, STREAM
+from kettle_wire.events import ClaimGranted, ClustersSubmitted, ClusterSubmitted, Event, decode
+from kettle_wire.jobs import JobId
 
 _decode_factory: Final = msgspec.msgpack.Decoder(Factory).decode
 _decode_row: Final = msgspec.msgpack.Decoder(tuple[msgspec.Raw, int]).decode
@@ -46,10 +48,24 @@ def restore(queue: Queue, rows: Iterable[tuple[str, bytes]]) -> None:
         assert isinstance(event, ClusterSubmitted), stream
         factory, left = factories.get(str(event.cluster)), gone.get(stream)
         queue.admit(event, at, gone=left, known=known, factory=factory)
+    _admit_together(queue, kinds[CLUSTERS.rstrip("/")], gone, known)
     for stream, _ in kinds[STREAM.rstrip("/")]:
         queue.clusters[int(stream.removeprefix(STREAM))].together = True
     if stray := next((job for job in known if job not in queue.jobs), None):
         raise Unfit(f"the working set has a row of job {stray}, which is not in the queue")
+
+
+def _admit_together(
+    queue: Queue,
+    rows: Iterable[tuple[str, bytes]],
+    gone: dict[str, DepartedJobs],
+    known: Mapping[JobId, QueuedJob],
+) -> None:
+    """Clusters that were submitted with one event."""
+    for left, state in queue.together.restore(rows, gone):
+        event, at = _recorded(state)
+        assert isinstance(event, ClustersSubmitted)
+        queue.admit_together(event, at, Together(event.first, len(event.rows), left), known)
 
 
 def _recorded(state: bytes) -> tuple[Event, int]:

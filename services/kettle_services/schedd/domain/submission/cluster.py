@@ -17,9 +17,10 @@ from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
 from kettle_services.schedd.domain.submission import accounting_group
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_services.schedd.domain.submission.packed_rows import PackedRows
+from kettle_services.schedd.domain.submission.submitted_together import Together
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.codes import JobStatus, Universe
-from kettle_wire.events import ClusterSubmitted
+from kettle_wire.events import ClustersSubmitted, ClusterSubmitted
 from kettle_wire.jobs import JobId
 
 WISHES: Final = frozenset(
@@ -35,6 +36,10 @@ _LOOKED_AT: Final = (
     | deferral.ATTRIBUTES
     | {concurrency_limits.ATTRIBUTE, accounting_group.CHARGED, AWAITS.lower()}
 )
+
+
+_SHARED: Final = _LOOKED_AT | {"jobuniverse", "requestcpus", VO.lower()}
+"""What decides about a cluster as a whole."""
 
 
 class Cluster(msgspec.Struct):
@@ -70,6 +75,8 @@ class Cluster(msgspec.Struct):
     """Of which VO they are; empty: of none, or it does not matter."""
     together: bool = False
     """Whether something was recorded of many of its jobs at once."""
+    among: Together | None = None
+    """Those that it was submitted with; None: it has an event of its own."""
 
     @property
     def size(self) -> int:
@@ -170,6 +177,32 @@ def cluster_of(
         routed=awaits_route(ad) or awaits_route(event.columns),
         vo=_vo(event.ad) if awaits_route(ad) or awaits_route(event.columns) else "",
     )
+
+
+def clusters_of(
+    event: ClustersSubmitted, at: int, places: Iterable[int], significant: Iterable[str]
+) -> Iterator[Cluster]:
+    """
+    Some of the submissions that were recorded together, by their places: what follows from what is the same is worked out once.
+    """
+    differing = frozenset(map(str.lower, event.columns))
+    table = Autoclusters(event.ad, event.columns, significant)
+    may_share = table.same is not None and differing.isdisjoint(_SHARED)
+    model: Cluster | None = None
+    for place in places:
+        one = event.one(event.first + place)
+        if model is None:
+            cluster = cluster_of(one, at, DepartedJobs(), None, significant)
+            model = msgspec.structs.replace(cluster) if may_share else None  # the first one changes, too
+        else:
+            cluster = msgspec.structs.replace(
+                model,
+                submitted=one,
+                autoclusters=table.like(one.ad),
+                base=model.base if isinstance(model.base(0)["RequestCpus"], int) else fold_base(one),
+                gone=DepartedJobs(),
+            )
+        yield cluster
 
 
 def _looked_at(spelled: Mapping[str, str]) -> list[str]:

@@ -87,13 +87,18 @@ def check(
     _all_published(ad, columns, rows, spelled)
     _all_expressions(rows)
     _pace(ad, columns)
-    if not isinstance(ad.get("Cmd", ""), str) or not (ad.get("Cmd") or "Cmd" in columns):
+    programs = set(map(_is_text, _values("Cmd", ad, columns, rows)))
+    if programs != {True}:
         raise Unacceptable("the submission names no executable (attribute Cmd)")
     universe = spelled.get("jobuniverse", "")
     _universes(_values(universe, ad, columns, rows), grid=grid)
     if ad.get(universe) in {Universe.PARALLEL, Universe.GRID} or universe in columns:
         _nodes(ad, columns, rows, universe)
         _batch_systems(ad, columns, rows, universe, spelled.get("gridresource", ""))
+
+
+def _is_text(value: Scalar) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _rectangular(columns: list[str], rows: list[list[Scalar]]) -> None:
