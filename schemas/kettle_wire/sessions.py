@@ -54,6 +54,8 @@ class SessionSize(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     memory: Annotated[int, msgspec.Meta(ge=1, le=10**9)] | None = None
     """MiB."""
     gpus: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
+    disk: Annotated[int, msgspec.Meta(ge=1, le=10**9)] | None = None
+    """MiB."""
 
 
 class SessionAdapt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,6 +73,8 @@ class MemberPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: int = 1024
     """MiB."""
     gpus: int = 0
+    disk: int = 1024
+    """MiB."""
     services: str = ""
     """What they publish, in the words of the submit command `services`."""
     environment: dict[str, str] = {}

@@ -36,7 +36,7 @@ from kettle_services.condor import launchers
 
 WITHIN_S: Final = 600.0
 FEW: Final = 4
-SMALL: Final = {"cores": 1, "memory": "200 MB"}
+SMALL: Final = {"cores": 1, "memory": "200 MB", "disk": "64 MiB"}
 BYTES: Final = 100_000_000
 RESERVED: Final = """\
 [reserved]
@@ -44,6 +44,8 @@ kind = "dask"
 python = {python}
 memory = 200
 head_memory = 200
+disk = 64
+head_disk = 64
 interactive = "all"
 """
 client_of: Final = cast("Any", distributed.Client)

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import os
 import re
 import socket
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -14,7 +16,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kettle.client import prepare, select
-from kettle.testing.commands.running import KETTLE, Said, run
+from kettle.testing.commands.running import KETTLE, Said, execute, run
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool
@@ -38,7 +40,7 @@ queue
 
 @pytest.fixture(scope="module")
 def configuration() -> dict[str, Any]:
-    return {"settings": {"gateway": {"rest": True}}}
+    return {"settings": {"gateway": {"rest": True, "services_domain": "tcp.localhost"}}}
 
 
 def address(pool: ThrowawayPool) -> str:
@@ -240,3 +242,56 @@ async def test_what_happens_is_recorded_with_the_job(pool: ThrowawayPool) -> Non
             await asyncio.sleep(0.2)
     assert f"publishes web:{port}/http" in out
     assert used == len(reached)
+
+
+LOUDLY = """
+import socketserver, sys
+
+class Loudly(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(self.rfile.readline().upper())
+
+socketserver.TCPServer.allow_reuse_address = True
+socketserver.TCPServer(("127.0.0.1", int(sys.argv[1])), Loudly).serve_forever()
+"""
+
+
+async def test_a_program_that_speaks_tls_comes_by_the_name(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """
+    With files that `kettle connect` has made, which are good after a restart of the gateway too; and the job's events have it.
+    """
+    port = held_port()
+    (tmp_path / "loudly.py").write_text(LOUDLY)
+    text = (
+        f"executable = {sys.executable}\narguments = loudly.py {port}\n"
+        f"transfer_input_files = {tmp_path / 'loudly.py'}\n"
+    )
+    job = await submitted(pool, f"{text}services = loudly:{port}/tcp\nqueue\n")
+    files = tmp_path / "files"
+    status, out, err = await pool.kettle("connect", str(job), "loudly", "--certificate", str(files), "--json")
+    assert 0 == status, err
+    made = json.loads(out)
+    assert {"key.pem": 0o600, "certificate.pem": 0o600, "ca.pem": 0o600} == {
+        each.name: each.stat().st_mode & 0o777 for each in files.iterdir()
+    }
+    program = [
+        "openssl", "s_client", "-quiet", "-connect", f"127.0.0.1:{made['port']}", "-servername", made["host"],
+        "-verify_hostname", made["host"], "-verify_return_error", "-CAfile", made["authority"],
+        "-cert", made["certificate"], "-key", made["key"],
+    ]  # fmt: skip
+
+    async def comes() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while (said := await execute(program, tmp_path, os.environ, "hello\n")).out != "HELLO\n":
+                assert "alert" not in said.err, said  # it is let in, and the job is not there yet
+                await asyncio.sleep(0.1)
+
+    await comes()
+    await pool.client.hosts.control("restart", daemons=["gateway"])
+    await comes()
+    async with asyncio.timeout(PATIENCE_S):
+        while "used loudly: 1 connection" not in (said := (await pool.kettle("events", str(job)))[1]):
+            await asyncio.sleep(0.2)
+    assert made["key"] not in said
+    status, out, err = await pool.kettle("connect", str(job), "other", "--certificate", str(files))
+    assert (1, True) == (status, "it publishes: loudly" in err), err

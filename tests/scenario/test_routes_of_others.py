@@ -5,8 +5,12 @@ somebody may not know of answers as what there is not.
 
 import asyncio
 import re
+import ssl
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -15,12 +19,14 @@ import pytest
 import pytest_asyncio
 
 from kettle.client import select
+from kettle.pki.certificates import make_request
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.servers import selection
 from kettle.testing.servers.held_port import held_port
 from kettle.testing.throwaway_pool import ThrowawayPool, merged
 from kettle_wire.commands.sessions import NewSession, SessionView
 from kettle_wire.rest.catalogue import ROUTES
+from kettle_wire.rest.service_certificates import ServiceCertificate
 
 from .asking import patiently
 from .pages.hubs import POOL, SERVICES, IssuerHere
@@ -55,7 +61,13 @@ BODIES: Final[Mapping[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    own: dict[str, dict[str, Any]] = {"gateway": {"request_burst": 1e6, "requests_per_second": 1e6}}
+    own: dict[str, dict[str, Any]] = {
+        "gateway": {
+            "request_burst": 1e6,
+            "requests_per_second": 1e6,
+            "services_domain": "tcp.localhost",
+        }
+    }
     services = (*SERVICES, "sessions")
     return {"settings": merged(HERE.settings(tmp_path_factory.mktemp("rules"), services), own)}
 
@@ -69,7 +81,7 @@ async def theirs(pool: ThrowawayPool) -> AsyncIterator[SessionView]:
             kind="process",
             name="theirs",
             command=[sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"],
-            services=f"web:{port}/http",
+            services=f"web:{port}/http, raw:{port}/tcp",
             environment={"WORD": SECRET},
         )
     )
@@ -96,7 +108,33 @@ def code_of(problem: str) -> str:
     return str(msgspec.json.decode(problem)["code"])
 
 
-async def test_with_a_token_of_somebody_else(pool: ThrowawayPool, theirs: SessionView) -> None:
+async def by_tls(pool: ThrowawayPool, person: aiohttp.ClientSession, job: str, directory: Path) -> bytes:
+    """What the bytes of a service answer to a program that shows a certificate of this person."""
+    key, request = make_request("owner")
+    status, said = await answered(person, "POST", "/v2/service-certificates", {"request": request.decode()})
+    assert 200 == status, said
+    made = msgspec.json.decode(said, type=ServiceCertificate)
+    assert made.expires.timestamp() <= time.time() + 600, "it ends with the token"
+    shown = directory / "shown.pem"
+    shown.write_bytes(made.certificate.encode() + key)
+    context = ssl.create_default_context(cadata=made.authority)
+    context.load_cert_chain(shown)
+    port = int((pool.home / "gateway" / "services_tls_port").read_text())
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, ssl=context, server_hostname=f"raw-{job.replace('.', '-')}.tcp.localhost"
+    )
+    writer.write(b"GET / HTTP/1.0\r\n\r\n")
+    try:
+        return await asyncio.wait_for(reader.read(), PATIENCE_S)
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_with_a_token_of_somebody_else(
+    pool: ThrowawayPool, theirs: SessionView, tmp_path: Path
+) -> None:
     """Routes are those of the catalogue, so that a new one has to be thought of here."""
     job = theirs.scheduler.job
     address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
@@ -137,6 +175,7 @@ async def test_with_a_token_of_somebody_else(pool: ThrowawayPool, theirs: Sessio
             upgrade = {"Upgrade": "kettle-stream", "Connection": "Upgrade"}
             async with ada.get(f"/v2/jobs/{job}/services/web/connect", headers=upgrade) as answer:
                 assert 403 == answer.status
+            assert b"" == await by_tls(pool, ada, job, tmp_path)
             for action in ("hold", "release", "remove", "vacate", "suspend", "continue"):
                 status, said = await answered(ada, "POST", f"/v2/jobs:{action}", {"ids": [job]})
                 assert status >= 400 or f'"{job}' in said, (action, said)

@@ -35,9 +35,13 @@ class NoEntrypointError(ClientError):
 class Entrypoint:
     """Asks the entrypoint.  Every method raises NoEntrypointError where there is none."""
 
-    def __init__(self, requests: Requests, patience: float = PATIENCE_S) -> None:
+    def __init__(
+        self, requests: Requests, patience: float = PATIENCE_S, *, absent: float | None = None
+    ) -> None:
+        """`absent`: seconds for which nobody may listen; None: as many as the patience."""
         self._requests = requests
         self._patience = patience
+        self._absent = absent
 
     async def routes(self) -> wire.RoutesShown:
         """The routes in force, and how they stand."""
@@ -74,7 +78,7 @@ class Entrypoint:
     async def _ask(self, endpoint: Endpoint[Req, Rep], request: Req) -> Rep:
         patience = min(self._requests.transport.patience, self._patience)
         try:
-            return await self._requests.ask(endpoint, request, patience=patience)
+            return await self._requests.ask(endpoint, request, patience=patience, absent=self._absent)
         except PoolUnreachableError as error:
             raise NoEntrypointError(self._requests.pool.schedd) from error
 

@@ -234,17 +234,22 @@ async def _one_way(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 async def jobs_with_services(access: GatewayAccess) -> list[JobServices]:
     """The jobs whose services we may use, by the gateway that they have connected to; raises ClientError."""
-    return (await _asked(access, LIST_SERVICES.path, ServicesOfJobs)).jobs
+    return (await ask_gateway(access, "GET", LIST_SERVICES.path, ServicesOfJobs)).jobs
 
 
 async def services_of(job: str, access: GatewayAccess) -> JobServices:
     """The services of a job, where each is and who uses it; raises ClientError."""
-    return await _asked(access, GET_SERVICES.path.replace("{id}", quote(job, safe=".@")), JobServices)
+    path = GET_SERVICES.path.replace("{id}", quote(job, safe=".@"))
+    return await ask_gateway(access, "GET", path, JobServices)
 
 
-async def _asked(access: GatewayAccess, path: str, reply: type[Reply]) -> Reply:
+async def ask_gateway(
+    access: GatewayAccess, method: str, path: str, reply: type[Reply], document: bytes = b""
+) -> Reply:
+    """What a gateway answers to a question over HTTP; `document`: JSON that is sent. Raises ClientError."""
     http = IamHttp(IamAddress.of(access.url), access.context())
-    status, body = await asyncio.to_thread(http.ask, "GET", path, {}, await access.shown())
+    token = await access.shown()
+    status, body = await asyncio.to_thread(http.ask, method, path, {}, token, document=document)
     try:
         if status == 200:
             return msgspec.json.decode(body, type=reply)

@@ -66,7 +66,7 @@ class KettleCluster(Cluster):
         with KettleCluster(n=4, cores=2, memory="4 GB") as cluster, cluster.get_client() as client:
             ...
 
-    `n`: how many workers; `profile`: the pool's name for a kind of cluster; `cores`, `memory`, `gpus`: of each worker;
+    `n`: how many workers; `profile`: the pool's name for a kind of cluster; `cores`, `memory`, `gpus`, `disk`: of each worker;
     `image`: the container image of scheduler and workers; `site`: where they run; `minimum` and `maximum`: adapt to the
     load between these; `life`, `idle`: after how long the cluster ends, at all and without work; `share`: people and
     groups who may use it.  What is left out is as the profile says.

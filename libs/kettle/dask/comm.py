@@ -61,15 +61,15 @@ class KettleBackend(Backend):
         self.carried: Final[set[asyncio.Task[None]]] = set()
         """Of connections through the gateway that are open."""
 
-    async def credentials_for(self, wanted: JobAddress) -> dict[str, Any]:
-        """See `kettle.dask.address_credentials`."""
+    def credentials(self) -> "AddressCredentials":
+        """Of who connects without any, see `kettle.dask.address_credentials`."""
         if self._of_addresses is None:
             # What members of a session have no use for.
             from kettle.dask.address_credentials import AddressCredentials
             from kettle.dask.connection import connected_to_pool
 
             self._of_addresses = AddressCredentials(self._connect or connected_to_pool)
-        return await self._of_addresses.of(wanted)
+        return self._of_addresses
 
     def get_connector(self) -> Connector:
         """One for each connection."""
@@ -150,8 +150,17 @@ class KettleConnector(Connector):
             FatalCommClosedError: it is of another session, or of none that this person may use.
         """
         wanted = read_address(address)
-        if connection_args.get("ssl_context") is None and not self._backend.service:
-            connection_args |= await self._backend.credentials_for(wanted)
+        if connection_args.get("ssl_context") is not None or self._backend.service:
+            return await self._connected(wanted, deserialize, connection_args)
+        given = self._backend.credentials()
+        shown = await given.of(wanted)
+        try:
+            return await self._connected(wanted, deserialize, connection_args | shown)
+        except FatalCommClosedError:
+            given.forget(wanted)  # it was of another time, perhaps
+        return await self._connected(wanted, deserialize, connection_args | await given.of(wanted))
+
+    async def _connected(self, wanted: JobAddress, deserialize: bool, connection_args: dict[str, Any]) -> TLS:
         if self._is_near(wanted):
             try:
                 async with asyncio.timeout(DIRECT_WITHIN_S):

@@ -13,7 +13,9 @@ from dask.utils import parse_bytes, parse_timedelta
 
 from kettle.dask.session_service import Limits, Situation, Wish
 
-_WORDS: Final = frozenset({"profile", "cores", "memory", "gpus", "image", "site", "life", "idle", "share"})
+_WORDS: Final = frozenset(
+    {"profile", "cores", "memory", "gpus", "disk", "image", "site", "life", "idle", "share"}
+)
 _SCHEDULERS: Final = ("job", "local")
 
 
@@ -41,17 +43,15 @@ def read_wish(
         raise ValueError(
             f"scheduler is 'job' (one of the pool's) or 'local' (this program), not {scheduler!r}"
         )
-    memory = others.get("memory") or 0
     share = others.get("share") or ()
     return Wish(
         workers=_count("n", workers),
         profile=others.get("profile") or "",
         name=name,
         cores=_count("cores", others.get("cores")) or 0,
-        memory_mib=int(parse_bytes(memory) // 2**20)
-        if isinstance(memory, str)
-        else _count("memory", memory) or 0,
+        memory_mib=_mebibytes("memory", others.get("memory")),
         gpus=_count("gpus", others.get("gpus")) or 0,
+        disk_mib=_mebibytes("disk", others.get("disk")),
         image=others.get("image") or "",
         site=others.get("site") or "",
         adapt=read_limits(minimum, maximum),
@@ -87,6 +87,11 @@ def _count(name: str, value: Any) -> int | None:
     if value < 0:
         raise ValueError(f"{name} cannot be {value}")
     return value
+
+
+def _mebibytes(name: str, value: Any) -> int:
+    """A number of them, or an amount with its unit; 0: nothing is said."""
+    return int(parse_bytes(value) // 2**20) if isinstance(value, str) else _count(name, value) or 0
 
 
 def _seconds(value: Any) -> float | None:

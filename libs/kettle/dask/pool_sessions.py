@@ -64,6 +64,7 @@ class PoolSessions:
                 cpus=wish.cores or None,
                 memory=wish.memory_mib or None,
                 gpus=wish.gpus or None,
+                disk=wish.disk_mib or None,
             ),
             adapt=None if adapt is None else SessionAdapt(minimum=adapt.minimum, maximum=adapt.maximum),
             site=wish.site,

@@ -32,6 +32,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores: int = 0
     memory_mib: int = 0
     gpus: int = 0
+    disk_mib: int = 0
     image: str = ""
     site: str = ""
     adapt: Limits | None = None

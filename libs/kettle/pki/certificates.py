@@ -23,6 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_DAYS: Final = 3650
 HOLDER_DAYS: Final = 365
+_DAY_S: Final = 86400.0
 _SLACK: Final = timedelta(minutes=5)
 """A certificate is valid from a little before its making, for machines whose clock is behind."""
 _SOON: Final = timedelta(days=14)
@@ -105,22 +106,14 @@ def issue(
     Raises:
         CertificateError: the authority does not last as long, or a name cannot be one.
     """
-    signer, parent = private_key(authority.key), load(authority.certificate)
+    parent = load(authority.certificate)
     own = private_key(key) if key else ec.generate_private_key(ec.SECP256R1())
     if now + timedelta(days=days) > parent.not_valid_after_utc:
         left = (parent.not_valid_after_utc - now).days
         raise CertificateError(
             f"the authority ends in {left} days, before the certificate: ask for at most {max(left, 0)} days, or make a new authority"
         )
-    builder = (
-        _builder(_name(names[0]), parent.subject, own.public_key(), now, days)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(_USAGES[kind]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
-        )
-    )
+    builder, signer = _held(authority, _name(names[0]), own.public_key(), kind, now=now, days=days)
     if kind != "client":
         builder = builder.add_extension(
             x509.SubjectAlternativeName([_general(each) for each in names]), critical=False
@@ -143,28 +136,64 @@ def sign_request(authority: Made, request: bytes, *, now: datetime, days: int = 
     Raises:
         CertificateError: it is no request, it is not signed with its own key, or its key is of another kind than ours.
     """
+    asked = _proved(request)
+    builder, signer = _held(
+        authority, _name(_common(asked.subject)), _elliptic(asked), "peer", now=now, days=days
+    )
+    return builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+def sign_client(
+    authority: Made,
+    request: bytes,
+    name: str,
+    *,
+    now: datetime,
+    seconds: float,
+    said: x509.UnrecognizedExtension,
+) -> bytes:
+    """
+    The certificate (PEM) of a client for a request (PEM), of whose words none is used; `said`: what it says besides.
+
+    Raises:
+        CertificateError: as `sign_request`.
+    """
+    public = _elliptic(_proved(request))
+    builder, signer = _held(authority, _name(name), public, "client", now=now, days=seconds / _DAY_S)
+    builder = builder.add_extension(said, critical=False)
+    return builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+def said_in(certificate: x509.Certificate, called: x509.ObjectIdentifier) -> bytes:
+    """What a certificate says besides under this; empty: nothing."""
+    try:
+        found = certificate.extensions.get_extension_for_oid(called).value
+    except (x509.ExtensionNotFound, ValueError):
+        return b""
+    return found.value if isinstance(found, x509.UnrecognizedExtension) else b""
+
+
+def _proved(request: bytes) -> x509.CertificateSigningRequest:
+    """A request (PEM) that is signed with the key that it is for; raises CertificateError."""
     try:
         asked = x509.load_pem_x509_csr(request)
-        public = asked.public_key()
         proved = asked.is_signature_valid
     except (ValueError, UnsupportedAlgorithm) as error:
         raise CertificateError("this is no request for a certificate in PEM form") from error
     if not proved:
         raise CertificateError("the request is not signed with the key that it is for")
+    return asked
+
+
+def _elliptic(asked: x509.CertificateSigningRequest) -> ec.EllipticCurvePublicKey:
+    """The key of a request; raises CertificateError: it is of another kind than ours."""
+    try:
+        public = asked.public_key()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise CertificateError("this is no request for a certificate in PEM form") from error
     if not isinstance(public, ec.EllipticCurvePublicKey):
         raise CertificateError("the key of the request is no key on an elliptic curve")
-    signer, parent = private_key(authority.key), load(authority.certificate)
-    usage = x509.ExtendedKeyUsage(_USAGES["peer"])
-    builder = (
-        _builder(_name(_common(asked.subject)), parent.subject, public, now, days)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(usage, critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
-        )
-    )
-    return builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM)
+    return public
 
 
 def load(pem: bytes, where: str = "the certificate") -> x509.Certificate:
@@ -253,8 +282,31 @@ def remark(path: Path, now: datetime) -> str:
     return ""
 
 
+def _held(
+    authority: Made,
+    subject: x509.Name,
+    public: ec.EllipticCurvePublicKey,
+    kind: HolderKind,
+    *,
+    now: datetime,
+    days: float,
+) -> tuple[x509.CertificateBuilder, ec.EllipticCurvePrivateKey]:
+    """A certificate that is no authority's, and the key that signs it."""
+    signer, parent = private_key(authority.key), load(authority.certificate)
+    builder = (
+        _builder(subject, parent.subject, public, now, days)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(_USAGES[kind]), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+    )
+    return builder, signer
+
+
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now: datetime, days: int
+    subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, now: datetime, days: float
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

@@ -34,11 +34,11 @@ class SessionAuthority:
         Raises:
             CertificateError: the secret is too short.
         """
-        if len(secret) < SHORTEST_SECRET:
-            raise CertificateError(
-                f"a secret of {len(secret)} bytes is too short: {SHORTEST_SECRET} are needed"
-            )
-        self._made: Final = make_authority(f"session {session}"[:64], now=now, key=_key(secret, session))
+        self._made: Final = make_authority(
+            f"session {session}"[:64],
+            now=now,
+            key=derived_key(secret, f"kettle session authority\0{session}"),
+        )
 
     @property
     def certificate(self) -> bytes:
@@ -57,11 +57,16 @@ class SessionAuthority:
         return sign_request(self._made, request, now=now)
 
 
-def _key(secret: bytes, session: str) -> bytes:
-    """Equal for each call, and without the secret for nobody."""
-    drawn = HKDF(
-        hashes.SHA256(), _DRAWN, salt=None, info=b"kettle session authority\0" + session.encode()
-    ).derive(secret)
+def derived_key(secret: bytes, purpose: str) -> bytes:
+    """
+    The key (PEM) of an authority: equal for each call with the same purpose, and without the secret for nobody.
+
+    Raises:
+        CertificateError: the secret is too short.
+    """
+    if len(secret) < SHORTEST_SECRET:
+        raise CertificateError(f"a secret of {len(secret)} bytes is too short: {SHORTEST_SECRET} are needed")
+    drawn = HKDF(hashes.SHA256(), _DRAWN, salt=None, info=purpose.encode()).derive(secret)
     number = int.from_bytes(drawn, "big") % (_ORDER - 1) + 1
     key = ec.derive_private_key(number, _CURVE)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

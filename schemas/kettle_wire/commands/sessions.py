@@ -141,6 +141,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cpus: int = 1
     memory: int = 0
     gpus: int = 0
+    disk: int = 1024
     """Of each worker, or of the head where there are none."""
     created: float
     ends: float = 0.0
@@ -257,10 +258,12 @@ class ProfileView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cpus: int = 1
     memory: int = 1024
     gpus: int = 0
+    disk: int = 1024
     cpus_allowed: list[int] = []
     """Smallest and largest."""
     memory_allowed: list[int] = []
     gpus_allowed: list[int] = []
+    disk_allowed: list[int] = []
     services: str = ""
     life: float = 0.0
     idle: float = 0.0

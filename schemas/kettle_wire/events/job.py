@@ -351,7 +351,9 @@ class ServiceUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     received: int = 0
     """Bytes from the job."""
     refused: int = 0
-    """So often he was not let in."""
+    """So often he was not let in, or not connected."""
+    why: str = ""
+    """Why not, the last time, where the connection itself could not carry a sentence."""
 
 
 class JobServed(Event, frozen=True, tag="job.served/1"):

@@ -47,6 +47,10 @@ class PublishedService(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is under this gateway, for HTTP; empty: only `connect` reaches it."""
     connect: str
     """The path of a connection of bytes (`Upgrade: kettle-stream`)."""
+    tls: str = ""
+    """
+    `NAME:PORT` at which a program reaches it that speaks TLS and shows a certificate of `POST /service-certificates`; empty: none does.
+    """
     users: list[ServiceUser] = []
 
 

@@ -87,6 +87,7 @@ class WorkSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cpus: int = 1
     memory: int = 0
     gpus: int = 0
+    disk: int = 1024
     created: Moment
     ends: Moment | None = None
     ended: Moment | None = None

@@ -73,7 +73,7 @@ SERVICE_CONNECTIONS: Final = Metric(
     unit="{connection}",
     meaning="Connections of people to services of jobs that are open now.",
     services=("gateway",),
-    attributes=(Attribute(name="via", meaning="`http`, `websocket` or `stream`."),),
+    attributes=(Attribute(name="via", meaning="`http`, `websocket`, `stream` or `tls`."),),
     when="`rest` of the gateway is switched on",
 )
 SERVICE_BYTES: Final = Metric(

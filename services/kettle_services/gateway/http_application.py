@@ -4,7 +4,7 @@ How what a gateway answers over HTTP hangs together: the REST interface, pages, 
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -41,6 +41,9 @@ from kettle_services.gateway.settings import GatewaySettings, LoginIssuer
 from kettle_services.gateway.terminals.serving import Terminals
 from kettle_wire.rest.problem import Problem
 
+if TYPE_CHECKING:
+    from kettle_services.gateway.published.by_name import ServicesByName
+
 
 async def http_application(
     rt: Runtime, settings: GatewaySettings, bus: Bus, people: People, url: str, services_url: str
@@ -68,11 +71,21 @@ async def http_application(
     front = Front(parts.persons, parts.limits, sessions, twin, pages.prefix_of)
     tickets = TicketOffice(bus, directory(settings), pool=settings.pool, url=url, ca=_authority(settings))
     published = PublishedServices(
-        settings, bus, parts, front, pages, origins, tickets, table, url, services_url
+        settings,
+        bus,
+        parts,
+        front,
+        pages,
+        origins,
+        tickets,
+        table,
+        url,
+        services_url,
+        _by_name(rt, settings),
     )
     handlers |= published.handlers()
     application = front.application(handlers)
-    published.add_to(application, rt)
+    await published.add_to(application, rt)
     ModelContext(front, handlers).add_to(application)
     login.add_to(application, pages.login)
     watch = TableWatch(parts.tables, parts.hub)
@@ -103,6 +116,15 @@ async def http_application(
         published.pages.application(),
         [*LinksByBus(links, parts.persons, url).served(), *published.served()],
     )
+
+
+def _by_name(rt: Runtime, settings: GatewaySettings) -> "ServicesByName | None":
+    """What programs reach by TLS; raises SettingsError: what it needs cannot be used."""
+    if not settings.services_domain:
+        return None
+    from kettle_services.gateway.published.by_name import ServicesByName  # few gateways have it
+
+    return ServicesByName(rt, settings, directory(settings), _authority(settings))
 
 
 def _authority(settings: GatewaySettings) -> str:

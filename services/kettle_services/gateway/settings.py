@@ -10,6 +10,7 @@ from kettle.runtime.telemetry_settings import LOOPBACK
 from kettle_services.gateway.domain.service_origins import why_no_services_url
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
+_DOMAIN = r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*)?$"
 
 
 class LoginIssuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,6 +166,16 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
     Without a star all jobs have one origin, and a browser is shown those of its own person only. Default: `http://*.localhost:PORT` on this
     machine alone, else that port of the gateway's host, without a star.
     """
+    services_domain: Annotated[str, msgspec.Meta(pattern=_DOMAIN)] = ""
+    """
+    The domain, as in `tcp.example.org`, below which programs that speak TLS and no HTTP reach services of the kind `tcp`, as
+    `db-12-0.tcp.example.org`; with `rest`. All names below it lead to `services_tls_port`, and `http_certificate` is for `*.` and it.
+    Default: there is no such port.
+    """
+    services_tls_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
+    """
+    Port, on `http_host`, at which that is. 0: a free one, which is kept in `gateway/services_tls_port` in `home`.
+    """
     tunnels: Count = 2_000
     """Jobs that publish services here at once."""
     service_connections: Count = 4_000
@@ -199,6 +210,10 @@ class GatewaySettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields
             )
         if self.prominence and not self.rest:
             raise ValueError("prominence: it is a part of the REST interface, which rest switches on")
+        if self.services_domain and not self.rest:
+            raise ValueError("services_domain: it is a part of the REST interface, which rest switches on")
+        if self.services_tls_port and not self.services_domain:
+            raise ValueError("services_tls_port: programs say a name there, which services_domain ends")
         if self.services_url and (why := why_no_services_url(self.services_url)):
             raise ValueError(f"services_url: {why}")
         if self.rest and self.http_host not in LOOPBACK and not self.http_certificate:

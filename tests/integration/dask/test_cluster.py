@@ -19,11 +19,12 @@ from kettle.client.errors import CommandRefusedError
 from kettle.dask import KettleCluster
 from kettle.dask.addresses import SCHEME
 from kettle.dask.comm import KettleBackend
+from kettle.dask.credentials import Credentials
 from kettle.dask.errors import NotStoppedError, SessionEndedError, VersionMismatchError
 from kettle.dask.session_service import Situation, Wish
 from kettle.testing.patience import PATIENCE_S
 
-from .sessions_here import SessionsHere, sessions_here
+from .sessions_here import SessionsHere, issued, sessions_here
 
 
 @pytest_asyncio.fixture
@@ -108,13 +109,20 @@ async def test_a_scheduler_in_this_program_has_workers_that_are_jobs(service: Se
 
 async def test_a_client_that_has_an_address_alone_asks_the_pool(service: SessionsHere) -> None:
     """
-    As what the panel of dask-labextension writes into a notebook: the certificates are those that its person may have; where there is no
-    such cluster it is said at once, and a pool that does not answer is asked again.
+    As what the panel of dask-labextension writes into a notebook: the certificates are those that its person may have, and are asked for
+    again where they are refused; where there is no such cluster it is said at once, and a pool that does not answer is asked again.
     """
     async with cluster(service, 1) as mine:
         async with asyncio.timeout(PATIENCE_S):
             while not mine.scheduler_info["workers"]:  # which says what this process is, too
                 await asyncio.sleep(0.02)
+        current = service.credentials
+
+        async def of_another_time(session: str) -> Credentials:
+            service.credentials = current  # type: ignore[method-assign]
+            return issued("another")
+
+        service.credentials = of_another_time  # type: ignore[method-assign]
         backends[SCHEME] = backend = KettleBackend(connect=mine._connect)
         async with Client(mine.scheduler_address, asynchronous=True, set_as_default=False) as client:
             assert 6 == await asyncio.wait_for(client.submit(sum, [1, 2, 3]), PATIENCE_S)

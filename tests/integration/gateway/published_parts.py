@@ -24,7 +24,7 @@ from kettle.published.tunnel import Tunnel
 from kettle.published.tunnel_stream import TunnelStream
 from kettle.runtime.http_server import serving
 from kettle_services.gateway.published.http_proxy import HttpProxy
-from kettle_services.gateway.published.job_lookup import JobLookup, QueuedJob
+from kettle_services.gateway.published.job_lookup import JobLookup, MayBe, QueuedJob, anywhere
 from kettle_services.gateway.published.landing import Landing
 from kettle_services.gateway.published.member_access import MemberAccess
 from kettle_services.gateway.published.service_access import ServiceAccess
@@ -33,6 +33,7 @@ from kettle_services.gateway.published.switching import Passage
 from kettle_services.gateway.published.tunnels import Tunnels
 from kettle_services.gateway.published.uses import Uses
 from kettle_services.gateway.rest.application import Front, RequestLimits
+from kettle_services.gateway.rest.credential import Credential
 from kettle_services.gateway.rest.persons import Person
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_services.gateway.sessions.origins import Origins
@@ -57,7 +58,10 @@ class MadeUpPersons:
         if token not in self.known:
             raise RequestRefused(401, ProblemCode.TOKEN_ABSENT, "show a token")
         principal = Principal(method="SCITOKENS", text=token, groups=self.known[token])
-        return Person(principal, Mapped(owner=token, domain="pool"))
+        return Person(principal, Mapped(owner=token, domain="pool"), Credential(token=token))
+
+    async def holding(self, credential: Credential, address: str) -> Person:
+        return await self.of(credential.token or credential.account, address)
 
     def may(self, person: Person, level: Level) -> bool:
         if level is Level.ADMINISTRATOR:
@@ -89,10 +93,10 @@ class MadeUpJobs(JobLookup):
             hold_reason=more.get("hold_reason", ""),
         )
 
-    async def access_point(self, job: JobId, schedd: str) -> str:
+    async def access_point(self, job: JobId, schedd: str, may_be: MayBe = anywhere) -> str:
         if job in self.ended:
             return "s"
-        found = [name for name, each in self.jobs if each == job and schedd in {"", name}]
+        found = [name for name, each in self.jobs if each == job and schedd in {"", name} and may_be(name)]
         if not found:
             raise RequestRefused(404, ProblemCode.NOT_FOUND, f"there is no job {job}")
         return found[0]

@@ -9,7 +9,7 @@ import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
-from kettle.bus.ports import Asks, RefusedError, Served
+from kettle.bus.ports import Asks, NoResponderError, RefusedError, Served
 from kettle.client.connections.retry import ask_with_retry
 from kettle.client.errors import CommandRefusedError, PoolUnreachableError
 from kettle.testing.patience import PATIENCE_S
@@ -139,3 +139,19 @@ async def test_patience_ends() -> None:
     with pytest.raises(PoolUnreachableError, match="the queue is full"):
         await ask_with_retry(await served(busy), ASK, "a", Request("x"), patience=1.0)
     assert 1 == len(busy.asked)
+
+
+async def test_who_need_not_be_there_is_not_waited_for() -> None:
+    """
+    As the entrypoint that an access point may have: that nobody listens is an answer then, and asked once.
+    """
+    asked: list[str] = []
+
+    class Nobody:
+        async def call(self, _endpoint: object, name: str, _request: object, *, deadline: float) -> Request:
+            asked.append(name)
+            raise NoResponderError(f"no {name}, asked for {deadline:g} s")
+
+    with pytest.raises(PoolUnreachableError, match="no a, asked for"):
+        await ask_with_retry(cast("Asks", Nobody()), ASK, "a", Request("x"), absent=0.0)
+    assert ["a"] == asked

@@ -6,7 +6,7 @@ import msgspec
 
 from kettle.published.sharing import Sharing
 from kettle_services.gateway.published.job_lookup import QueuedJob
-from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_access import ServiceAccess, Unserved
 from kettle_services.gateway.published.service_reporter import ServiceReporter
 from kettle_services.gateway.published.tunnels import Tunnels
 from kettle_services.gateway.published.uses import Use, Uses
@@ -36,7 +36,7 @@ async def test_nobody_keeps_the_uses_of_others_out_of_the_record() -> None:
     reporter.listen(tunnels, uses, access)
     job = QueuedJob(JOB, "s", "alice", JobStatus.RUNNING, Sharing(), ())
     for number in range(500):
-        access.refused(job, "mallory", f"invented{number}")
+        access.refused(Unserved(job=job, person="mallory", service=f"invented{number}"))
 
     async def look() -> None:
         """Everybody may."""

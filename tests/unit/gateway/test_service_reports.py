@@ -2,14 +2,14 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from kettle.bus.ports import Bus
 from kettle.published.frames import Announcement
 from kettle_services.gateway.published import uses as using
-from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_access import ServiceAccess, Unserved
 from kettle_services.gateway.published.service_reporter import ServiceReporter
 from kettle_services.gateway.published.tunnels import Tunnels
 from kettle_services.gateway.published.uses import Use, Uses
@@ -75,7 +75,7 @@ async def test_refusals_by_many_names_leave_no_use_out() -> None:
     parts = Parts(queues)
     queued = SimpleNamespace(schedd="near", job=JOB)
     for number in range(1000):
-        parts.access.refused(queued, "mallory", f"s{number}")
+        parts.access.refused(Unserved(job=cast("Any", queued), person="mallory", service=f"s{number}"))
     with parts.uses.begun(Use("ann", ("near", JOB), "web", "http", nothing, attempt=1)) as use:
         use.count_sent(7)
     await parts.reporter.finish()

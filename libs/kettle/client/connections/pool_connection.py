@@ -71,6 +71,7 @@ class ConnectedTransport:
         *,
         patience: float | None = None,
         deadline: float = TRY_S,
+        absent: float | None = None,
     ) -> Rep:
         """See `Transport.call`."""
         try:
@@ -81,6 +82,7 @@ class ConnectedTransport:
                 request,
                 patience=self._patience if patience is None else patience,
                 deadline=deadline,
+                absent=absent,
                 waiting=self.waiting,
                 token=self._place,
             )

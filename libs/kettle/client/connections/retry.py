@@ -41,11 +41,13 @@ async def ask_with_retry(
     *,
     patience: float = PATIENCE_S,
     deadline: float = TRY_S,
+    absent: float | None = None,
     waiting: Waiting | None = None,
     token: str = "",
 ) -> Rep:
     """
-    The answer of one service; `patience` in seconds, and `deadline`, after which an answer is believed to be lost.
+    The answer of one service; `patience` in seconds, and `deadline`, after which an answer is believed to be lost; `absent`: seconds for
+    which nobody may listen, None: as many as the patience.
 
     `token`: how a person is told of the place of the token with which we came, if it was one.
 
@@ -53,7 +55,9 @@ async def ask_with_retry(
         CommandRefusedError: the service said no.
         PoolUnreachableError: it did not say anything in time.
     """
-    whole, unnoted, iam = Deadline(patience), Deadline(_NOTED_S), Deadline(_NO_IAM_S)
+    if absent is None:
+        absent = _NO_IAM_S if endpoint.role == "iam" else patience
+    whole, unnoted, there = Deadline(patience), Deadline(_NOTED_S), Deadline(absent)
     told = waiting
 
     async def ask() -> Rep:
@@ -65,18 +69,15 @@ async def ask_with_retry(
             told(f"waiting for the {endpoint.role} '{name}': {error}")
             told = None
 
-    def nobody(error: Exception) -> bool:
-        return endpoint.role == "iam" and isinstance(error, NoResponderError)
-
     def worth_it(error: Exception) -> bool:
-        return retryable(error) and not (nobody(error) and iam.left() <= 0)
+        return retryable(error) and not (isinstance(error, NoResponderError) and there.left() <= 0)
 
     try:
         return await retry(ask, _BACKOFF, retryable=worth_it, deadline=whole, hint=retry_after, failed=failed)
     except (RefusedError, *UNHEARD) as error:
         if isinstance(error, RefusedError) and error.code not in NOT_NOW:
             raise CommandRefusedError(error.code, _refusal(endpoint, error, token)) from error
-        if nobody(error):
+        if endpoint.role == "iam" and isinstance(error, NoResponderError):
             raise PoolUnreachableError(_NO_IAM) from error
         unnamed = token and endpoint.role == "schedd" and isinstance(error, NoResponderError)
         raise PoolUnreachableError(

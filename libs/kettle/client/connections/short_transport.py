@@ -58,6 +58,7 @@ class ShortTransport:
         *,
         patience: float | None = None,
         deadline: float = TRY_S,
+        absent: float | None = None,
     ) -> Rep:
         """See `Transport.call`."""
         if self._connected is None:
@@ -70,7 +71,9 @@ class ShortTransport:
                 pass  # asked again over a connection, which says what there is to say about it
         ordinary = await self._ordinary()
         ordinary.waiting = self.waiting
-        return await ordinary.call(endpoint, name, request, patience=patience, deadline=deadline)
+        return await ordinary.call(
+            endpoint, name, request, patience=patience, deadline=deadline, absent=absent
+        )
 
     async def token(self) -> str:
         """See `Transport.token`."""

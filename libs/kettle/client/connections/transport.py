@@ -56,9 +56,11 @@ class Transport(Protocol):
         *,
         patience: float | None = None,
         deadline: float = TRY_S,
+        absent: float | None = None,
     ) -> Rep:
         """
-        The answer of the service `name`; `patience` of this request alone, and after how long an answer is believed to be lost.
+        The answer of the service `name`; `patience` of this request alone, after how long an answer is believed to be lost, and for how
+        long nobody may listen, where such a service need not be there.
 
         Raises:
             CommandRefusedError: the service said no.
@@ -90,6 +92,7 @@ class Requests:
         name: str = "",
         patience: float | None = None,
         deadline: float = TRY_S,
+        absent: float | None = None,
     ) -> Rep:
         """
         What a service answers: the one of the endpoint's role that the pool's file names, or `name`.
@@ -97,7 +100,9 @@ class Requests:
         Raises like `Transport.call`.
         """
         whom = name or self.pool.name_of(endpoint.role)
-        return await self.transport.call(endpoint, whom, request, patience=patience, deadline=deadline)
+        return await self.transport.call(
+            endpoint, whom, request, patience=patience, deadline=deadline, absent=absent
+        )
 
 
 def new_id() -> str:

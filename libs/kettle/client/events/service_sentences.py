@@ -21,8 +21,17 @@ def served_sentence(event: JobServed) -> str:
 
 
 def _use(use: ServiceUse) -> str:
-    if not use.because:
-        return f"{use.person} was not let in to {use.service} ({counted(use.refused, 'time')})"
-    by = "" if use.because == "owner" else f" ({use.because})"
-    amounts = f"{size(use.sent / _KIB)} to the job, {size(use.received / _KIB)} from it"
-    return f"{use.person}{by} used {use.service}: {counted(use.connections, 'connection')}, {amounts}"
+    by = "" if use.because in {"", "owner"} else f" ({use.because})"
+    said: list[str] = []
+    if use.refused:
+        what = "connected with" if use.because else "let in to"
+        because = f": {use.why}" if use.why else ""
+        said.append(
+            f"{use.person}{by} was not {what} {use.service} ({counted(use.refused, 'time')}){because}"
+        )
+    if use.because and (use.connections or use.sent or use.received or not use.refused):
+        amounts = f"{size(use.sent / _KIB)} to the job, {size(use.received / _KIB)} from it"
+        said.append(
+            f"{use.person}{by} used {use.service}: {counted(use.connections, 'connection')}, {amounts}"
+        )
+    return "; ".join(said)

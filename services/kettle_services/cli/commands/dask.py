@@ -48,6 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--cores", type=at_least(1), metavar="N", help="of each worker")
     create.add_argument("--memory", type=at_least(1), metavar="MIB", help="of each worker")
     create.add_argument("--gpus", type=at_least(0), metavar="N", help="of each worker")
+    create.add_argument("--disk", type=at_least(1), metavar="MIB", help="of each worker")
     create.add_argument("--image", default="", help="the container image of scheduler and workers")
     create.add_argument("--site", default="", help="the SiteName of their machines")
     create.add_argument("--life", type=seconds, metavar="SECONDS", help="after which it ends")
@@ -98,7 +99,11 @@ def _new(arguments: argparse.Namespace) -> NewSession:
         name=arguments.session or None,
         image=arguments.image,
         size=SessionSize(
-            workers=arguments.workers, cpus=arguments.cores, memory=arguments.memory, gpus=arguments.gpus
+            workers=arguments.workers,
+            cpus=arguments.cores,
+            memory=arguments.memory,
+            gpus=arguments.gpus,
+            disk=arguments.disk,
         ),
         adapt=_limits(arguments),
         site=arguments.site,

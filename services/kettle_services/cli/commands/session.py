@@ -143,6 +143,7 @@ def _add_create(create: argparse.ArgumentParser) -> None:
     create.add_argument("--cpus", type=size_argument, metavar="N", help="of each worker, or of the program")
     create.add_argument("--memory", type=size_argument, metavar="MIB", help="likewise")
     create.add_argument("--gpus", type=size_argument, metavar="N", help="likewise")
+    create.add_argument("--disk", type=size_argument, metavar="MIB", help="likewise")
     create.add_argument("--image", default="", metavar="IMAGE", help="the container image")
     create.add_argument("--site", default="", metavar="SITE", help="where all of it runs (SiteName)")
     create.add_argument(

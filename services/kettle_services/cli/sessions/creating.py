@@ -45,7 +45,11 @@ def new_session(arguments: argparse.Namespace) -> NewSession:
         "name": arguments.session_name,
         "image": arguments.image,
         "size": SessionSize(
-            workers=arguments.workers, cpus=arguments.cpus, memory=arguments.memory, gpus=arguments.gpus
+            workers=arguments.workers,
+            cpus=arguments.cpus,
+            memory=arguments.memory,
+            gpus=arguments.gpus,
+            disk=arguments.disk,
         ),
         "adapt": None if adapt is None else SessionAdapt(minimum=adapt[0], maximum=adapt[1]),
         "site": arguments.site,

@@ -110,7 +110,7 @@ def show(found: SessionView, screen: Screen) -> None:
 def _facts(found: SessionView, now: float) -> Iterator[tuple[str, str]]:
     yield "kind", f"{found.kind}, profile {found.profile}" + (f", image {found.image}" if found.image else "")
     gpus = f", {found.gpus} GPUs" if found.gpus else ""
-    yield "size", f"{found.cpus} CPUs, {found.memory} MiB{gpus}"
+    yield "size", f"{found.cpus} CPUs, {found.memory} MiB{gpus}, {found.disk} MiB of disk"
     if found.kind == "dask" or found.wanted:
         yield "workers", found.summary
     adapt = found.target.adapt
@@ -161,7 +161,7 @@ def profiles(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json(found)
         return 0
     screen.table(
-        ("PROFILE", "KIND", "CPUS", "MEMORY", "GPUS", "WORKERS", "SITE", "IMAGE", "WHAT"),
+        ("PROFILE", "KIND", "CPUS", "MEMORY", "GPUS", "DISK", "WORKERS", "SITE", "IMAGE", "WHAT"),
         [
             (
                 each.name,
@@ -169,6 +169,7 @@ def profiles(arguments: argparse.Namespace, screen: Screen) -> int:
                 _range(each.cpus, each.cpus_allowed),
                 _range(each.memory, each.memory_allowed),
                 _range(each.gpus, each.gpus_allowed),
+                _range(each.disk, each.disk_allowed),
                 f"{each.workers} of {each.most_workers}" if each.most_workers else "-",
                 each.site or "any",
                 each.image or "-",
@@ -176,7 +177,7 @@ def profiles(arguments: argparse.Namespace, screen: Screen) -> int:
             )
             for each in found.profiles
         ],
-        right=frozenset({"CPUS", "MEMORY", "GPUS", "WORKERS"}),
+        right=frozenset({"CPUS", "MEMORY", "GPUS", "DISK", "WORKERS"}),
     )
     screen.note(f"They are from {found.source}." if found.source else _BUILT_IN)
     for problem in found.problems:

@@ -53,9 +53,10 @@ class RecordedTransport:
         *,
         patience: float | None = None,
         deadline: float = TRY_S,
+        absent: float | None = None,
     ) -> Rep:
         """See `Transport.call`."""
-        del endpoint, name, patience, deadline
+        del endpoint, name, patience, deadline, absent
         try:
             return cast("Rep", await self._answers.answer(request))
         except RefusedError as error:

@@ -5,6 +5,7 @@ What the queue says of a job whose services somebody wants: whose it is, with wh
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -35,6 +36,15 @@ _ATTRIBUTES: Final = (
     services.ATTRIBUTE,
     sharing.ATTRIBUTE,
 )
+
+
+MayBe = Callable[[str], bool]
+"""Whether an access point may be the one that is meant."""
+
+
+def anywhere(_schedd: str) -> bool:
+    """Any access point may be."""
+    return True
 
 
 class QueuedJob(msgspec.Struct, frozen=True):
@@ -81,12 +91,15 @@ class JobLookup:
             OrderedDict()
         )
 
-    async def access_point(self, job: JobId, schedd: str) -> str:
-        """Which has the job, or had it; raises RequestRefused: none, or several."""
+    async def access_point(self, job: JobId, schedd: str, may_be: MayBe = anywhere) -> str:
+        """
+        Which has the job, or had it, of those that it may be at; raises RequestRefused: none, or several.
+        """
         async with self._tables.read() as reading:
-            found = await reading.schedds_of(job, schedd)
+            found = list(filter(may_be, await reading.schedds_of(job, schedd)))
         if not found:  # it may have come just now
-            found = [each for each in await self._access_points(schedd) if await self._queued(job, each)]
+            there = filter(may_be, await self._access_points(schedd))
+            found = [each for each in there if await self._queued(job, each)]
         if len(found) == 1:
             return found[0]
         if not found:

@@ -4,8 +4,7 @@ from collections import Counter
 from typing import Final, get_args
 
 from kettle.runtime import Telemetry
-from kettle_services.gateway.published.job_lookup import QueuedJob
-from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_access import ServiceAccess, Unserved
 from kettle_services.gateway.published.tunnels import Tunnels
 from kettle_services.gateway.published.uses import Use, Uses, Via
 from kettle_wire.telemetry import gateway_metrics as metrics
@@ -25,9 +24,10 @@ def measure_services(telemetry: Telemetry, tunnels: Tunnels, uses: Uses, access:
         carried.add(received, "from_job")
         ended(use)
 
-    def count_refusal(job: QueuedJob, person: str, service: str) -> None:
-        refusals.add(1)
-        refused(job, person, service)
+    def count_refusal(unserved: Unserved) -> None:
+        if not unserved.because:
+            refusals.add(1)
+        refused(unserved)
 
     def connections() -> dict[tuple[str, ...], float]:
         open_now = Counter(use.via for use in uses)

@@ -99,9 +99,8 @@ class ServicePages:
 
     async def _by_session(self, request: web.Request, address: Address) -> Granted:
         admitted = await self._access.front.admit_to_job(request, LEVEL)
-        return await self._access.granted(
-            request, address.job, address.schedd, address.service, admitted=admitted
-        )
+        queued = await self._access.job(address.job, address.schedd)
+        return await self._access.granted_to(admitted, queued, address.service)
 
     def _origin(self, granted: Granted) -> str:
         """Where the job's pages are; raises RequestRefused: not in this browser."""
@@ -152,7 +151,8 @@ class ServicePages:
             self._access.front.require(await self._sessions.holder(session, where), LEVEL)
 
         admitted = Admitted(person, {}, Admission(look))
-        granted = await self._access.granted(request, address.job, schedd, address.service, admitted=admitted)
+        queued = await self._access.job(address.job, schedd)
+        granted = await self._access.granted_to(admitted, queued, address.service)
         origin = self._origin(granted)
         return await self._requests.answer(request, address, granted, bearer=False, origin=origin)
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from kettle.published.services import Service
 from kettle.published.sharing import Sharing
@@ -18,6 +20,10 @@ from kettle_wire.codes import JobStatus
 from kettle_wire.rest import services
 from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.route import Route
+from kettle_wire.rest.service_certificates import MAKE_SERVICE_CERTIFICATE
+
+if TYPE_CHECKING:
+    from kettle_services.gateway.published.by_name import ServicesByName
 
 _STATES: Final = {
     JobStatus.IDLE: "waiting",
@@ -30,14 +36,32 @@ _STATES: Final = {
 class ServiceQuestions:
     """Answers them from what is connected here, and from the queues."""
 
-    def __init__(self, access: ServiceAccess, tunnels: Tunnels, uses: Uses) -> None:
+    def __init__(
+        self, access: ServiceAccess, tunnels: Tunnels, uses: Uses, by_name: "ServicesByName | None"
+    ) -> None:
+        """`by_name`: None: programs reach nothing by TLS here."""
+        self._by_name: Final = by_name
         self._access: Final = access
         self._tunnels: Final = tunnels
         self._uses: Final = uses
 
     def handlers(self) -> Mapping[Route, Handler]:
         """By the routes that they answer."""
-        return {services.GET_SERVICES: self.get, services.LIST_SERVICES: self.list}
+        return {
+            services.GET_SERVICES: self.get,
+            services.LIST_SERVICES: self.list,
+            MAKE_SERVICE_CERTIFICATE: self.certificate,
+        }
+
+    async def certificate(self, asked: Asked) -> Answer:
+        """See `MakeServiceCertificate`."""
+        if self._by_name is None:
+            raise RequestRefused(
+                404,
+                ProblemCode.NOT_FOUND,
+                "no program comes to services by TLS here: services_domain of [gateway] says below which names",
+            )
+        return await self._by_name.certificates.make(asked)
 
     async def get(self, asked: Asked) -> Answer:
         """See `GetServices`."""
@@ -89,8 +113,18 @@ class ServiceQuestions:
             since=datetime.fromtimestamp(tunnel.since, UTC) if tunnel is not None else None,
             because=because,
             shared_with=_names(job.shared_with),
-            services=[_service(name, each, up=state == "up", uses=uses) for each in published],
+            services=[
+                msgspec.structs.replace(
+                    _service(name, each, up=state == "up", uses=uses), tls=self._place(each, job)
+                )
+                for each in published
+            ],
         )
+
+    def _place(self, service: Service, job: QueuedJob) -> str:
+        if self._by_name is None or service.kind != "tcp":
+            return ""
+        return self._by_name.place(service.name, job.job, job.schedd)
 
 
 def _names(sharing: Sharing) -> list[str]:

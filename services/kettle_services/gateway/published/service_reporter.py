@@ -15,8 +15,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, RefusedError
-from kettle_services.gateway.published.job_lookup import QueuedJob
-from kettle_services.gateway.published.service_access import ServiceAccess
+from kettle_services.gateway.published.service_access import ServiceAccess, Unserved
 from kettle_services.gateway.published.tunnels import JobKey, JobTunnel, Tunnels
 from kettle_services.gateway.published.uses import Use, Uses
 from kettle_wire.codes import RefusalCode
@@ -54,11 +53,18 @@ class _Job:
         self.waiting: deque[ReportServices] = deque()
 
     def add(
-        self, who: _Who, *, connections: int = 0, sent: int = 0, received: int = 0, refused: int = 0
+        self,
+        who: _Who,
+        *,
+        connections: int = 0,
+        sent: int = 0,
+        received: int = 0,
+        refused: int = 0,
+        why: str = "",
     ) -> None:
         """More of what somebody did; `is_full` says whether there is room for more."""
         if refused and who not in self.uses and self._has_refused_many:
-            who = who[0], _OTHERS, ""
+            who = who[0], _OTHERS, who[2]
         person, service, because = who
         known = self.uses.get(who)
         if known is None:
@@ -69,6 +75,7 @@ class _Job:
             sent=known.sent + sent,
             received=known.received + received,
             refused=known.refused + refused,
+            why=why or known.why,
         )
 
     @property
@@ -112,9 +119,10 @@ class ServiceReporter:
                 self._count(use, goes_on=True)
         self._put(tunnel.key, tunnel.ticket.attempt, tunnel="down", reason=reason[:_LONGEST])
 
-    def _refused(self, job: QueuedJob, person: str, service: str) -> None:
-        key = job.schedd, job.job
-        self._of(key, 0).add((person, service, ""), refused=1)
+    def _refused(self, unserved: Unserved) -> None:
+        key = unserved.job.schedd, unserved.job.job
+        who = unserved.person, unserved.service, unserved.because
+        self._of(key, 0).add(who, refused=1, why=unserved.why[:_LONGEST])
         self._require_room(key, 0)
 
     def _count(self, use: Use, *, goes_on: bool = False) -> None:

@@ -2,23 +2,20 @@
 Where people reach services of jobs: `/jobs/<id>/<service>/`, and `/v2/jobs/<id>/services/<service>/connect` for bytes.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
 
 from kettle.http.requests import bearer_token
-from kettle.published.errors import TunnelError
 from kettle.published.frames import PROTOCOL
-from kettle.published.relay import Waiting
 from kettle.published.services import NAME
 from kettle_services.gateway.domain.published_addresses import Address, BadAddressError, read_address
 from kettle_services.gateway.domain.published_headers import Visit
-from kettle_services.gateway.published.http_proxy import HttpProxy, refused_stream, require_plain
-from kettle_services.gateway.published.service_access import Granted, Reached, ServiceAccess
+from kettle_services.gateway.published.http_proxy import HttpProxy, require_plain
+from kettle_services.gateway.published.service_access import Granted, ServiceAccess
 from kettle_services.gateway.published.switching import Passage, asks_for, require_upgrade
-from kettle_services.gateway.published.uses import Use, Uses, Via
+from kettle_services.gateway.published.uses import Uses, Via
 from kettle_services.gateway.rest.application import RequestLimits
 from kettle_services.gateway.rest.jobs import job_name
 from kettle_services.gateway.rest.refusals import RequestRefused
@@ -103,7 +100,7 @@ class ServiceRequests:
         if via == "websocket" and request.method != "GET":
             raise RequestRefused(400, ProblemCode.REQUEST_MALFORMED, "a WebSocket begins with GET")
         target = (address.path if visit.strips else address.prefix + address.path) + address.query
-        with self._uses.begun(self._use(granted, reached, via)) as use:
+        with self._uses.begun(granted.use(reached, via)) as use:
             return await self._proxy.answer(
                 request, visit, use, reached.tunnel.connections, target, bearer=bearer
             )
@@ -122,37 +119,11 @@ class ServiceRequests:
             )
         granted = await self._access.granted(request, job, schedd, name)
         reached = self._access.reached(granted.job, name)
-        with self._uses.begun(self._use(granted, reached, "stream")) as use:
-            try:
-                stream, _ = await reached.tunnel.tunnel.create_connection(Waiting, name)
-            except TimeoutError as error:
-                raise RequestRefused(
-                    504, "service.slow", f"the job has not connected its service {name} in time"
-                ) from error
-            except (TunnelError, ConnectionError) as error:
-                raise refused_stream(error, name) from error
+        with self._uses.begun(granted.use(reached, "stream")) as use:
+            stream = await reached.stream()
             if in_frames:
                 return await self._passage.answer_in_frames(request, use, stream)
             return await self._passage.answer(request, use, stream, {"Upgrade": STREAM})
-
-    def _use(self, granted: Granted, reached: Reached, via: Via) -> Use:
-        use = Use(
-            granted.admitted.person.name,
-            reached.tunnel.key,
-            reached.service.name,
-            via,
-            granted.look,
-            attempt=reached.tunnel.ticket.attempt,
-            because=granted.because,
-        )
-        task = asyncio.current_task()
-        assert task is not None, "each request has one"
-
-        def end() -> None:
-            task.cancel()
-
-        use.end = end
-        return use
 
 
 def require_address(request: web.Request) -> Address:

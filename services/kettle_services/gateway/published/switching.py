@@ -128,14 +128,29 @@ class Passage:
             raise
         try:
             transport.write(early)
-            relay = join(stream, transport, self._buffer, received=rest)
-            use.counted_by(lambda: (relay.received, relay.sent + len(early)))
-            await relay.done
+            await self.joined(transport, use, stream, received=rest, sent=len(early))
         finally:
             stream.abort()
             transport.abort()
             forget(request)
         return Switched()
+
+    async def joined(
+        self,
+        transport: asyncio.Transport,
+        use: Use,
+        stream: TunnelStream,
+        *,
+        received: bytes = b"",
+        sent: int = 0,
+    ) -> None:
+        """
+        Pass bytes both ways until both sides have ended; `received`: what was read of the person's side already, `sent`: how much was
+        written to it.
+        """
+        relay = join(stream, transport, self._buffer, received=received)
+        use.counted_by(lambda: (relay.received, relay.sent + sent))
+        await relay.done
 
     async def answer_in_frames(
         self, request: web.Request, use: Use, stream: TunnelStream

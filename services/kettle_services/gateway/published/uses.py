@@ -21,7 +21,7 @@ from kettle_wire.rest.problem import ProblemCode
 LOOK_AGAIN_S: Final = 2.0
 """Between looks whether those who use services may still do so."""
 
-Via = Literal["http", "websocket", "stream"]
+Via = Literal["http", "websocket", "stream", "tls"]
 Look = Callable[[], Awaitable[None]]
 
 _log: Final = logging.getLogger(__name__)

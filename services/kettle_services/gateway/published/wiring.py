@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
@@ -38,6 +38,9 @@ from kettle_wire.commands.gateway import MAKE_ACCESS, AccessMade, MakeAccess
 from kettle_wire.identity import Identity
 from kettle_wire.rest.route import Route
 
+if TYPE_CHECKING:
+    from kettle_services.gateway.published.by_name import ServicesByName
+
 _ENDS: Final = "the gateway is stopped"
 
 
@@ -56,10 +59,14 @@ class PublishedServices:
         table: SessionTable,
         url: str,
         services_url: str,
+        by_name: "ServicesByName | None",
     ) -> None:
         """
-        `table`: the sessions of browsers; `url`: where browsers find the gateway's pages, `services_url`: those of jobs.
+        `table`: the sessions of browsers; `url`: where browsers find the gateway's pages, `services_url`: those of jobs; `by_name`: None:
+        no program comes by TLS and a name.
         """
+        self._by_name: Final = by_name
+        self._limits: Final = parts.limits
         self._tickets: Final = tickets
         self._persons: Final[Persons] = parts.persons
         self.tunnels: Final = Tunnels(settings.tunnels)
@@ -68,10 +75,10 @@ class PublishedServices:
         self._members: Final = MemberAccess(lookup, tickets.url, tickets.ca)
         self.access: Final = ServiceAccess(front, lookup, self.tunnels, parts.persons, self._members)
         self.reports: Final = ServiceReporter(bus)
-        passage = Passage()
-        proxy = HttpProxy(settings.service_patience, passage)
+        self._passage: Final = Passage()
+        proxy = HttpProxy(settings.service_patience, self._passage)
         self.requests: Final = ServiceRequests(
-            self.access, proxy, passage, self.uses, parts.limits, origins, pages.prefix_of
+            self.access, proxy, self._passage, self.uses, parts.limits, origins, pages.prefix_of
         )
         sessions = ServiceSessions(table, parts.persons)
         self.pages: Final = ServicePages(
@@ -81,14 +88,14 @@ class PublishedServices:
 
     def handlers(self) -> Mapping[Route, Handler]:
         """Of the REST interface, by the routes that they answer."""
-        return ServiceQuestions(self.access, self.tunnels, self.uses).handlers()
+        return ServiceQuestions(self.access, self.tunnels, self.uses, self._by_name).handlers()
 
     def served(self) -> list[Served[Any, Any]]:
         """What is answered over the bus."""
         return [Served(MAKE_ACCESS, self.make_access), self._members.served(), *self._tickets.served()]
 
-    def add_to(self, application: web.Application, rt: Runtime) -> None:
-        """Have the gateway take tunnels, and show services of jobs."""
+    async def add_to(self, application: web.Application, rt: Runtime) -> None:
+        """Have the gateway take tunnels, and show services of jobs; raises SettingsError: a port is taken."""
         keep_freed_memory()
         self._landing.add_to(application)
         self.requests.add_to(application, self.pages.lead_on)
@@ -99,6 +106,8 @@ class PublishedServices:
         rt.loop(self.uses.watch(), name="uses of services")
         rt.loop(self.tunnels.watch_tickets(), name="tickets of tunnels")
         application.on_shutdown.append(self._end)
+        if self._by_name is not None:
+            await self._by_name.listen(rt, self.access, self._persons, self._passage, self.uses, self._limits)
 
     async def make_access(self, _request: MakeAccess, caller: Identity) -> AccessMade:
         """

@@ -176,6 +176,10 @@ class RequestLimits:
         if waits := self._strangers.take(network(address), now=time.monotonic()):
             raise _too_many("too many credentials from here were refused", waits)
 
+    def has_failed_often(self, address: str) -> bool:
+        """Whether so many credentials of an address were refused that another one is not looked at."""
+        return self._strangers.wait(network(address), now=time.monotonic()) > 0
+
 
 def _too_many(what: str, waits: float) -> RequestRefused:
     return RequestRefused(

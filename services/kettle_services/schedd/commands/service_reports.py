@@ -48,7 +48,7 @@ class ServiceReports:
             reason=request.reason,
             uses=request.uses,
         )
-        told = [use for use in request.uses if use.because in {"", "administrator"}]
+        told = [use for use in request.uses if not use.because or _used_as_administrator(use)]
         owner = self._queue.owner(job)
         del caller
         return Decision(
@@ -70,6 +70,10 @@ class ServiceReports:
                 continue
             refusal = RefusedError(RefusalCode.DENIED, f"may not use the service {use.service} of {whose}")
             auditor.denied(REPORT_SERVICES, schedd, Identity("user", use.person), refusal)
+
+
+def _used_as_administrator(use: ServiceUse) -> bool:
+    return use.because == "administrator" and bool(use.connections or use.sent or use.received)
 
 
 def _nothing() -> None:

@@ -28,6 +28,7 @@ class _Size(msgspec.Struct, frozen=True, kw_only=True):
     cpus: int
     memory: int
     gpus: int
+    disk: int
 
 
 class NotPossible(Exception):  # noqa: N818 - a refusal is an answer
@@ -59,6 +60,7 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         cpus=_size(profile, name, "cpus", new.size.cpus),
         memory=_size(profile, name, "memory", new.size.memory),
         gpus=_size(profile, name, "gpus", new.size.gpus),
+        disk=_size(profile, name, "disk", new.size.disk),
     )
     workers = _workers(new, name, profile)
     if new.local and new.kind != "dask":
@@ -74,7 +76,7 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         return [each.replace("{python}", profile.python).replace("{session}", session) for each in said]
 
     environment = {**profile.environment, **new.environment}
-    usual = _Size(cpus=profile.head_cpus, memory=profile.head_memory, gpus=0)
+    usual = _Size(cpus=profile.head_cpus, memory=profile.head_memory, gpus=0, disk=profile.head_disk)
     of_head = usual if worker_command else sizes
     head = MemberPlan(
         command=words(command),
@@ -83,6 +85,7 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
         cpus=of_head.cpus,
         memory=of_head.memory,
         gpus=of_head.gpus,
+        disk=of_head.disk,
     )
     worker: MemberPlan | None = None
     if worker_command:
@@ -92,6 +95,7 @@ def planned(new: NewSession, name: str, profile: Profile, session: str) -> tuple
             cpus=sizes.cpus,
             memory=sizes.memory,
             gpus=sizes.gpus,
+            disk=sizes.disk,
         )
     plan = SessionPlan(
         profile=name,

@@ -13,7 +13,7 @@ from kettle_wire.job_tokens import NeededToken
 from kettle_wire.session_attributes import FILES, SERVICES, SHARED_WITH
 from kettle_wire.sessions import MemberPlan, MemberRole
 
-_DISK_KIB: Final = 1024 * 1024
+_KIB: Final = 1024
 
 
 def member_ad(session: InteractiveSession, role: MemberRole, site: str) -> Ad:
@@ -41,7 +41,7 @@ def member_ad(session: InteractiveSession, role: MemberRole, site: str) -> Ad:
         "TransferOutput": "",
         "RequestCpus": plan.cpus,
         "RequestMemory": plan.memory,
-        "RequestDisk": _DISK_KIB,
+        "RequestDisk": plan.disk * _KIB,
         "Requirements": Expr(_requirements(session, site)),
         "JobBatchName": session.name,
         "JobMachineAttrs": "SiteName",

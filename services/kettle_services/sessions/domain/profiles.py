@@ -28,7 +28,9 @@ _LIKELY: Final = {"cores": "cpus", "ram": "memory", "mem": "memory", "gpu": "gpu
                   "docker_image": "image", "env": "environment", "timeout": "idle", "lifetime": "life", "max_workers": "workers_allowed"}  # fmt: skip
 """What else people call a key."""
 _TIMES: Final = frozenset({"grace", "idle", "life", "worker_life"})
-_MEMORY: Final = frozenset({"head_memory", "memory"})
+_MEMORY: Final = frozenset({"disk", "head_disk", "head_memory", "memory"})
+"""Amounts, in MiB where no unit is said."""
+_AT_LEAST_ONE: Final = frozenset({"cpus", "disk", "memory"})
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,15 +58,20 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     memory: int = 1024
     """MiB."""
     gpus: int = 0
+    disk: int = 1024
+    """MiB."""
     cpus_allowed: tuple[int, int] | None = None
     """The smallest and the largest that may be asked for; None: only what the profile says."""
     memory_allowed: tuple[int, int] | None = None
     gpus_allowed: tuple[int, int] | None = None
+    disk_allowed: tuple[int, int] | None = None
     workers: int = 0
     workers_allowed: tuple[int, int] = (0, MOST_WORKERS)
     head_cpus: int = 1
     head_memory: int = 1024
-    """MiB; both of sessions with workers."""
+    """MiB."""
+    head_disk: int = 1024
+    """MiB; these three are of sessions with workers."""
     life: float = 0.0
     """Seconds; 0: without end."""
     idle: float = 0.0
@@ -86,6 +93,7 @@ def built_in(python: str) -> dict[str, Profile]:
     day = 86_400.0
     allowed = (1, 1_000)
     memory = (128, 10_000_000)
+    disk = (16, 100_000_000)
     return {
         "dask": Profile(
             kind="dask",
@@ -95,6 +103,7 @@ def built_in(python: str) -> dict[str, Profile]:
             cpus_allowed=allowed,
             memory_allowed=memory,
             gpus_allowed=(0, 100),
+            disk_allowed=disk,
             idle=day,
             head_memory=512,
         ),
@@ -106,6 +115,7 @@ def built_in(python: str) -> dict[str, Profile]:
             cpus_allowed=allowed,
             memory_allowed=memory,
             gpus_allowed=(0, 100),
+            disk_allowed=disk,
             services="lab:8888/http",
         ),
         "process": Profile(
@@ -115,6 +125,7 @@ def built_in(python: str) -> dict[str, Profile]:
             cpus_allowed=allowed,
             memory_allowed=memory,
             gpus_allowed=(0, 100),
+            disk_allowed=disk,
         ),
     }
 
@@ -194,7 +205,7 @@ def _value(key: str, value: object) -> object:
         return span(value)
     if key in _MEMORY:
         return megabytes(value)
-    if key == "memory_allowed" and isinstance(value, list):
+    if key in {"disk_allowed", "memory_allowed"} and isinstance(value, list):
         return [megabytes(each) for each in cast("list[object]", value)]
     return value
 
@@ -202,10 +213,10 @@ def _value(key: str, value: object) -> object:
 def _rules(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.kind == "process" and not profile.command and profile.worker_command:
         yield "worker_command", "a program with workers says its own command, too"
-    for key in ("cpus", "memory", "gpus", "workers"):
+    for key in ("cpus", "memory", "gpus", "disk", "workers"):
         value: int = getattr(profile, key)
         allowed: tuple[int, int] | None = getattr(profile, f"{key}_allowed")
-        if value < (1 if key in {"cpus", "memory"} else 0):
+        if value < (1 if key in _AT_LEAST_ONE else 0):
             yield key, f"{key} = {value} is too small"
         if allowed is None:
             continue

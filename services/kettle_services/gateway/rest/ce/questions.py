@@ -35,7 +35,7 @@ class EntrypointQuestions:
         parameters: rest.GetRoutes = asked.parameters
         async with self._people.of(asked.person) as client:
             there = await self._access_points.at(client, parameters.schedd, _SCHEDD)
-            found = await Entrypoint(there.requests, PATIENCE_S).routes()
+            found = await Entrypoint(there.requests, PATIENCE_S, absent=0.0).routes()
         routes = [
             rest.RouteOf(
                 name=each.name,
