@@ -89,8 +89,12 @@ def study(directory: Path, text: str) -> Simulation:
 def events(simulation: Simulation, *, explained: bool) -> list[tuple[int, str, str, Event]]:
     """All but what is recorded of cycles."""
     found: list[tuple[int, str, str, Event]] = []
+
+    def keep(at: int, shard: str, stream: str, event: Event) -> None:
+        found.append((at, shard, stream, event))
+
     course = msgspec.structs.replace(simulation.course, explained=explained)
-    msgspec.structs.replace(simulation, course=course).run(lambda *event: found.append(event))
+    msgspec.structs.replace(simulation, course=course).run(keep)
     assert explained == any(isinstance(event, CycleNegotiated) for _, _, _, event in found)
     return [one for one in found if not isinstance(one[3], CycleNegotiated)]
 
