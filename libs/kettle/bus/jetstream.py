@@ -86,15 +86,6 @@ class State(msgspec.Struct, frozen=True):
     """How many messages it has on each subject that was asked for."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a stream is."""
-
-    name: str = ""
-    """Of the cluster; empty: it is on one server, and cannot be on another."""
-    leader: str = ""
-    """The server that answers for it."""
-
-
 class StreamInfo(msgspec.Struct, frozen=True):
     """
     A stream; `created` distinguishes it from another of the same name that was made after it was deleted.
@@ -107,7 +98,6 @@ class StreamInfo(msgspec.Struct, frozen=True):
     """When the server said so, on its clock."""
     total: int = 0
     """Of how many subjects there is something to say."""
-    cluster: Place = Place()
 
 
 class _Streams(msgspec.Struct, frozen=True):

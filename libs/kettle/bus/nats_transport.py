@@ -146,11 +146,6 @@ class NatsClient(Client):
         super().__init__()
         self._transport = transport
 
-    @property
-    def server_name(self) -> str:
-        """What the server calls itself that we are connected to, or were; empty: it has not said so."""
-        return str(self._server_info.get("server_name", ""))
-
     async def _attempt_reconnect(self) -> None:
         """
         nats-py stops trying for good, and says so to nobody, when something other than the network fails: a credential that is

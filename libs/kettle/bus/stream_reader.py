@@ -29,11 +29,6 @@ PULL_BYTES: Final = 8 * 1024 * 1024
 HEARTBEAT_S: Final = 5.0
 SILENCE_S: Final = 2.5 * HEARTBEAT_S
 """Without a sign of life for so long, the consumer is taken for lost."""
-CALM: Final = 4.0
-"""
-By so much all three are longer where the stream is with the server that we are connected to: who loses it loses the connection, and
-knows at once.  A pool that does nothing would be kept awake by its readers otherwise.
-"""
 UNMADE_S: Final = 0.5
 """
 The longest wait before a missing stream is looked for again: who reads is often started before who makes it.
@@ -128,7 +123,6 @@ class StreamReader:
         self._heard = 0.0
         """When the last sign of life came, or somebody began to wait for one; in the same time."""
         self._woken = False
-        self._calm = 1.0
 
     async def batches(self) -> AsyncGenerator[list[Delivery], None]:
         """
@@ -206,8 +200,6 @@ class StreamReader:
             self._seen, self._floor = None, 0
         after = await self._position(now)
         self.began = now
-        here = not now.cluster.name and now.cluster.leader == self._connection.client.server_name != ""
-        self._calm = CALM if here else 1.0
         self._buffer, self._counted, self._wanted, self._doubtful = [], 0, 0, False
         self._wake.clear()
         self._heard = asyncio.get_running_loop().time()
@@ -269,9 +261,7 @@ class StreamReader:
         self._wanted += more
         subject = f"{self._connection.api}.CONSUMER.MSG.NEXT.{self._source.stream}.{self._name}"
         most = max(PULL_BYTES, 2 * self._connection.client.max_payload)
-        request = pull_request(
-            more, most=most, expires=self._calm * PULL_S, heartbeat=self._calm * HEARTBEAT_S
-        )
+        request = pull_request(more, most=most, expires=PULL_S, heartbeat=HEARTBEAT_S)
         await self._connection.publish(subject, request, reply=self._inbox)
 
     async def _next(self) -> list[Delivery]:
@@ -290,7 +280,7 @@ class StreamReader:
             if self._doubtful and not self._arriving:
                 raise _DoubtError
             await self._pull()
-            silent = self._heard + self._calm * SILENCE_S
+            silent = self._heard + SILENCE_S
             try:
                 async with asyncio.timeout_at(min(silent, self.wake_at)):
                     await self._wake.wait()
