@@ -43,9 +43,10 @@ class Absentees:
         self._bucket = subjects.ads
         self._expire = expire
         self._absent = dict(absent)
+        self._over: list[str] = []
+        """Keys of ads that are to be shown no more."""
         self._forget(time.time())
         self._stirred: set[str] = set(self._absent)
-        self._back: list[str] = []
         self._changed = asyncio.Event()
 
     def left(self, name: str, ads: KeptAds) -> None:
@@ -59,7 +60,7 @@ class Absentees:
         """One is there, perhaps again; whether it was absent."""
         ads = self._absent.pop(name, None)
         if ads is not None:
-            self._back += ads
+            self._over += ads
             self._changed.set()
         return ads is not None
 
@@ -68,8 +69,8 @@ class Absentees:
         while True:
             self._changed.clear()
             await self._committed()
-            back, self._back = self._back, []
-            for key in back:
+            over, self._over = self._over, []
+            for key in over:
                 await self._bus.delete(self._bucket, key)
             stirred, self._stirred = self._stirred, set[str]()
             for name in stirred:
@@ -94,6 +95,7 @@ class Absentees:
             heard = [said for ad in ads.values() if isinstance(said := ad.get("LastHeardFrom"), int | float)]
             if now >= max(heard, default=0.0) + self._expire:
                 del self._absent[name]
+                self._over += ads
 
 
 class ExpectedSlots:

@@ -9,7 +9,16 @@ from kettle.testing.patience import PATIENCE_S
 from kettle.testing.submit_side import SCHEDD, SubmitSide, job_ad, script
 from kettle.testing.worker import WorkerPool
 from kettle_wire.ads import Ad
-from kettle_wire.commands.startd import ALIVE, RELEASE, Alive, AliveReply, ClaimKey, Release
+from kettle_wire.commands.startd import (
+    ALIVE,
+    CONFIRM,
+    RELEASE,
+    Alive,
+    AliveReply,
+    ClaimKey,
+    Confirm,
+    Release,
+)
 from kettle_wire.subjects import machine_key
 from kettle_wire.worker_reports import Started
 
@@ -134,7 +143,7 @@ async def test_a_claim_is_used_again_and_its_reports_never_share_a_number(submit
 
 
 async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
-    """The claim is dropped and the job reported as lost."""
+    """The job is reported as lost, and the claim is gone when that is on record, not before."""
     activation = await submitter.start(
         script("trap '' TERM; sleep 60"), claim=await submitter.claim(lease=10.0)
     )
@@ -145,10 +154,11 @@ async def test_a_lease_that_ends_kills_the_job(submitter: SubmitSide) -> None:
 
     assert failed.result.ending is not None
     assert (False, 1008) == (failed.result.ending.holds, failed.result.ending.code)
-    reply = await submitter.schedd.call(
-        ALIVE, submitter.startd, Alive(schedd=SCHEDD, claims=[activation.key], deadline=None)
-    )
-    assert [activation.key.claim] == reply.unknown
+    alive = Alive(schedd=SCHEDD, claims=[activation.key], deadline=None)
+    assert [] == (await submitter.schedd.call(ALIVE, submitter.startd, alive)).unknown
+    recorded = Confirm(recorded=[report.key for report in submitter.reports])
+    await submitter.shadow.call(CONFIRM, submitter.startd, recorded)
+    assert [activation.key.claim] == (await submitter.schedd.call(ALIVE, submitter.startd, alive)).unknown
 
 
 async def test_a_renewed_lease_keeps_the_job(submitter: SubmitSide) -> None:
