@@ -130,7 +130,7 @@ async def local() -> float:
     cluster_of = cast("Any", distributed.LocalCluster)
     async with (
         cluster_of(
-            FEW, threads_per_worker=1, processes=True, asynchronous=True, dashboard_address=":0"
+            n_workers=FEW, threads_per_worker=1, processes=True, asynchronous=True, dashboard_address=":0"
         ) as cluster,
         client_of(cluster, asynchronous=True) as client,
     ):
@@ -184,7 +184,7 @@ async def histograms(pool: ThrowawayPool, gigabytes: float) -> dict[str, float]:
         there = await histogram_rate(cluster, parts)
     cluster_of = cast("Any", distributed.LocalCluster)
     async with cluster_of(
-        2, threads_per_worker=1, processes=True, asynchronous=True, dashboard_address=":0"
+        n_workers=2, threads_per_worker=1, processes=True, asynchronous=True, dashboard_address=":0"
     ) as processes:
         here = await histogram_rate(processes, parts)
     of_part = ROWS * 6 * 8 / 1e6
