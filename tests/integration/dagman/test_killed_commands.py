@@ -19,6 +19,7 @@ from kettle.testing.services import Backend, Owner, eventually, hosted, owned
 from kettle_services.dagman.domain.reading import STEP
 from kettle_services.dagman.settings import DagmanSettings
 from kettle_services.dagman.wiring import serve
+from kettle_wire.ads import Ad
 from kettle_wire.attempts import ExitRecord
 from kettle_wire.codes import JobStatus, NodePart, Universe
 from kettle_wire.commands.dagman import (
@@ -191,7 +192,7 @@ COMMANDS: Final = {
 @asynccontextmanager
 async def world_of(backend: Backend) -> AsyncGenerator[World]:
     async def query(request: QueryJobs, _caller: Identity) -> JobAds:
-        ads = [
+        ads: list[Ad] = [
             {
                 "ClusterId": number,
                 "Owner": "ann",
