@@ -23,6 +23,7 @@ from .published_by_containers import page_of
 from .test_job_secrets import OURS, files, shown
 from .test_rest_v1 import SERVICES, client
 from .test_rest_v1_jobs import ended
+from .test_rest_v1_workflows import ended as workflow_ended
 from .test_rest_v1_workflows import own_token
 from .test_tasks import ends, run, shell
 
@@ -240,6 +241,68 @@ async def test_an_image_is_pulled_with_the_login_of_its_job_and_for_nobody_else(
         if not name.startswith(OURS):
             assert secret not in text, name
             assert login not in text, name
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def with_dagman(
+    name: str, closed: Registry, tmp_path_factory: pytest.TempPathFactory, template: Path
+) -> AsyncIterator[ThrowawayPool]:
+    """
+    One whose jobs run as we do: the process of a DAG job is this Python, which an account of a slot may not reach here.
+    """
+    directory = tmp_path_factory.mktemp("workflows")
+    environ = {**os.environ, "CONTAINERS_REGISTRIES_CONF": str(closed.logins.parent / "registries.conf")}
+    with engine(name) as options:
+        settings: dict[str, dict[str, Any]] = {
+            "startd": {
+                "container_runtimes": [name],
+                "container_engine_options": {name: options},
+                "job_account": "own",
+            },
+            "gateway": {"rest": True, "prominence": True},
+            "master": {"daemon_list": [*SERVICES, "dagman"]},
+        }
+        async with throwaway_pool(
+            directory, cpus=2, template=template, settings=settings, environ=environ
+        ) as running:
+            yield running
+        assert [] == running.left
+
+
+@pytest.mark.skipif(
+    "KETTLE_TEST_LONG" not in os.environ,
+    reason="it takes minutes: a pool and an engine of its own (KETTLE_TEST_LONG=1 waits)",
+)
+async def test_jobs_of_a_workflow_are_pulled_for_with_its_login(
+    with_dagman: ThrowawayPool, closed: Registry, tmp_path: Path
+) -> None:
+    """
+    Each that names it: one brings it, one means it by `***`, after the other; one that has none gets no image. The workflow shows
+    nothing of it.
+    """
+    image = closed.push("group/flow:1", busybox_root(tmp_path / "root"))
+    user, _, secret = ACCOUNT.partition(":")
+
+    def job(name: str, token: str) -> dict[str, Any]:
+        login = {"imagePullCredential": {"username": user, "token": token}} if token else {}
+        task = {"image": image, "runtime": "udocker", "cmd": "/bin/cat /etc/image", **login}
+        return {"name": name, "resources": {"cpus": 1, "memory": 0.1, "disk": 1}, "tasks": [task]}
+
+    document = {
+        "name": "w",
+        "jobs": [job("one", secret), job("two", "***"), job("none", "")],
+        "dependencies": {"one": ["two"], "two": ["none"]},
+    }
+    async with client(with_dagman, own_token(with_dagman)) as ada:
+        number = (await ada.ask("POST", "/workflows", 201, json=document))["id"]
+        found = await workflow_ended(ada, number)
+        assert {"total": 3, "done": 2, "failed": 1, "queued": 0, "waiting": 0} == found["progress"], found
+        for name in ("one", "two"):
+            assert "busybox\n" == await ada.ask("GET", f"/workflows/{number}/{name}/stdout")
+        assert secret not in str(found)
+    for path, text in files(with_dagman):
+        if not path.startswith(OURS):
+            assert secret.encode() not in text, path
 
 
 async def test_an_archive_comes_along(pool: ThrowawayPool, tmp_path: Path) -> None:

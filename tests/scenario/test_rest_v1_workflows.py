@@ -1,6 +1,7 @@
 """Workflows of PROMINENCE whose jobs wait for each other, on a running pool."""
 
 import asyncio
+import base64
 import json
 import os
 from pathlib import Path
@@ -22,6 +23,8 @@ from .waiting import WORKFLOW_S
 
 __all__ = ["issuer", "pytestmark", "without_dagman"]
 
+LIFETIME_S: Final = 9
+
 
 @pytest.fixture(scope="module")
 def configuration(without_dagman: dict[str, Any]) -> dict[str, Any]:
@@ -30,6 +33,7 @@ def configuration(without_dagman: dict[str, Any]) -> dict[str, Any]:
     more = {
         "master": {"daemon_list": [*SERVICES, "dagman"]},
         "startd": {**settings["startd"], "job_account": "own"},
+        "iam": {**settings["iam"], "job_token_lifetime": LIFETIME_S, "job_token_scopes": ["condor:/READ"]},
     }
     return {**without_dagman, "settings": {**settings, **more}}
 
@@ -173,6 +177,17 @@ async def test_the_stock_client_runs_workflows(pool: ThrowawayPool, tmp_path: Pa
     assert "removed" in await say("remove", "workflow", again)
 
 
+async def state_of(session: aiohttp.ClientSession, workflow: str) -> str:
+    """With what a workflow has ended."""
+    async with asyncio.timeout(WORKFLOW_S):
+        while True:
+            async with session.get(f"/v2/workflows/{workflow}") as response:
+                told = await response.json(content_type=None)
+            if "ended" in told:
+                return str(told["state"])
+            await asyncio.sleep(0.05)
+
+
 NODE: Final = """\
 JOB A {
 executable = /bin/true
@@ -199,15 +214,6 @@ async def test_a_workflow_that_comes_by_a_token_runs_nothing_on_the_access_point
         async with session.post("/v2/workflows", data=text, headers=kind) as response:
             return response.status, await response.json(content_type=None)
 
-    async def state_of(session: aiohttp.ClientSession, workflow: str) -> str:
-        async with asyncio.timeout(WORKFLOW_S):
-            while True:
-                async with session.get(f"/v2/workflows/{workflow}") as response:
-                    told = await response.json(content_type=None)
-                if "ended" in told:
-                    return str(told["state"])
-                await asyncio.sleep(0.05)
-
     async with client(pool, shown) as by_token, client(pool, own_token(pool)) as account:
         status, made = await sent_as(by_token.session, NODE)
         assert (201, "done") == (status, await state_of(by_token.session, made["id"])), made
@@ -220,3 +226,49 @@ async def test_a_workflow_that_comes_by_a_token_runs_nothing_on_the_access_point
         assert (201, "done") == (status, await state_of(account.session, made["id"])), made
         async with account.session.post("/v2/jobs", json={"ad": local}) as response:
             assert 200 == response.status, await response.text()
+
+
+RENEWED: Final = """\
+JOB A renewed.sub
+JOB B renewed.sub
+SUBMIT-DESCRIPTION renewed.sub {{
+executable = /bin/sh
+arguments = "-c 'cat $BEARER_TOKEN_FILE > {place}/$(JOB).1; while cmp -s $BEARER_TOKEN_FILE {place}/$(JOB).1; do sleep 0.1; done; \
+cat $BEARER_TOKEN_FILE > {place}/$(JOB).2'"
+transfer_executable = false
+request_memory = 16
+request_disk = 1024
+use_oauth_services = kettle
+queue
+}}
+"""
+
+
+async def test_nodes_have_tokens_of_their_owner_that_are_renewed_while_they_run(
+    pool: ThrowawayPool, tmp_path: Path
+) -> None:
+    """Whoever came by a token, and sent the workflow: each node has its own, for its job alone."""
+    owner, shown = pool.client.pool.user, (await pool.kettle("token", "create")).out.strip()
+    place = tmp_path / "tokens"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    async with client(pool, shown) as ada:
+        kind = {"Content-Type": "text/plain"}
+        async with ada.session.post(
+            "/v2/workflows", data=RENEWED.format(place=place), headers=kind
+        ) as response:
+            made = await response.json(content_type=None)
+            assert 201 == response.status, made
+        assert "done" == await state_of(ada.session, made["id"])
+    claims: dict[str, dict[str, Any]] = {}
+    for path in place.iterdir():
+        _, body, _ = path.read_text().strip().split(".")
+        claims[path.name] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    assert {"A.1", "A.2", "B.1", "B.2"} == claims.keys()
+    assert {(owner, "condor:/READ")} == {(each["sub"], each["scope"]) for each in claims.values()}
+    assert 4 == len({each["jti"] for each in claims.values()})
+    for node in "AB":
+        first, second = claims[f"{node}.1"], claims[f"{node}.2"]
+        assert first["kettle_session"] == second["kettle_session"]
+        assert first["iat"] < second["iat"]
+    assert claims["A.1"]["kettle_session"] != claims["B.1"]["kettle_session"]

@@ -7,13 +7,14 @@ for all parents and for which all children wait.  People never see it: counts, n
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 import msgspec
-import numpy as np
 
-_INDEX: Final = "<u4"
+MANY: Final = 50_000
+"""Edges from which on it pays to load `kettle.dag.edge_tables`."""
 
 
 class Edges(msgspec.Struct, frozen=True, gc=False):
@@ -41,13 +42,22 @@ class Edges(msgspec.Struct, frozen=True, gc=False):
 
     def parents(self) -> "Adjacency":
         """For each vertex those that it waits for; each call makes the list again."""
-        bounds = np.frombuffer(self.starts, dtype=_INDEX).astype(np.int64)
-        sources = np.repeat(np.arange(self.vertices, dtype=_INDEX), bounds[1:] - bounds[:-1])
-        targets = np.frombuffer(self.ends, dtype=_INDEX)
-        order = np.argsort(targets, kind="stable")
-        starts = _starts(targets, self.vertices)
-        weak = np.frombuffer(self.weak, dtype=np.uint8)[order]
-        return Adjacency(self.nodes, _numbers(starts), _numbers(sources[order].tobytes()), weak.tobytes())
+        if len(self.weak) >= MANY:
+            from kettle.dag.edge_tables import reversed_edges
+
+            starts, ends, weak = reversed_edges(self.starts, self.ends, self.weak, self.vertices)
+            return Adjacency(self.nodes, _numbers(starts), _numbers(ends), weak)
+        bounds, targets = _numbers(self.starts), _numbers(self.ends)
+        sources = [
+            vertex for vertex in range(self.vertices) for _ in range(bounds[vertex], bounds[vertex + 1])
+        ]
+        order = sorted(range(len(targets)), key=targets.__getitem__)
+        return Adjacency(
+            self.nodes,
+            _numbers(_starts(targets, self.vertices)),
+            _numbers(_words(sources[place] for place in order)),
+            bytes(self.weak[place] for place in order),
+        )
 
 
 class Adjacency:
@@ -114,31 +124,35 @@ class EdgeCollector:
 
     def edges(self, nodes: int) -> Edges:
         """All edges, each pair once; a strong edge stands for a weak one of the same pair."""
-        sources = _vertices(self._sources, nodes)
-        targets = _vertices(self._targets, nodes)
-        pairs = np.unique((sources << 32 | targets) << 1 | np.frombuffer(bytes(self._weak), dtype=np.uint8))
-        is_first = np.ones(len(pairs), dtype=bool)
-        is_first[1:] = (pairs[1:] >> 1) != (pairs[:-1] >> 1)  # the strong one of a pair comes first
-        pairs = pairs[is_first]
-        return Edges(
-            nodes=nodes,
-            joins=self._joins,
-            starts=_starts(pairs >> 33, nodes + self._joins),
-            ends=(pairs >> 1 & 0xFFFFFFFF).astype(_INDEX).tobytes(),
-            weak=(pairs & 1).astype(np.uint8).tobytes(),
-        )
+        vertices = nodes + self._joins
+        if len(self._weak) >= MANY:
+            from kettle.dag.edge_tables import ordered
+
+            starts, ends, weak = ordered(self._sources, self._targets, bytes(self._weak), nodes, vertices)
+        else:
+            first: dict[tuple[int, int], int] = {}
+            for source, target, is_weak in zip(self._sources, self._targets, self._weak, strict=True):
+                pair = _vertex(source, nodes), _vertex(target, nodes)
+                first[pair] = first.get(pair, 1) & is_weak
+            pairs = sorted(first)
+            starts = _starts((source for source, _ in pairs), vertices)
+            ends, weak = _words(target for _, target in pairs), bytes(map(first.__getitem__, pairs))
+        return Edges(nodes=nodes, joins=self._joins, starts=starts, ends=ends, weak=weak)
 
 
-def _vertices(numbers: "array[int]", nodes: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    found = (
-        np.frombuffer(numbers, dtype=np.int32).astype(np.int64) if numbers else np.zeros(0, dtype=np.int64)
-    )
-    return np.where(found < 0, nodes - 1 - found, found)
+def _vertex(number: int, nodes: int) -> int:
+    return number if number >= 0 else nodes - 1 - number
 
 
-def _starts(sources: "np.ndarray[tuple[int], np.dtype[np.integer]]", vertices: int) -> bytes:
-    counts = np.bincount(sources.astype(np.int64), minlength=vertices)
-    return np.concatenate(([0], np.cumsum(counts))).astype(_INDEX).tobytes()
+def _starts(sources: Iterable[int], vertices: int) -> bytes:
+    counts = [0] * (vertices + 1)
+    for source in sources:
+        counts[source + 1] += 1
+    return _words(accumulate(counts))
+
+
+def _words(numbers: Iterable[int]) -> bytes:
+    return array("I", numbers).tobytes()
 
 
 def _numbers(data: bytes) -> memoryview:

@@ -122,7 +122,7 @@ class DagFiles:
             self._seen += 1
             self.progress.apply(at, event)
             lines = [*self._out.lines(at, event)]
-            of_states = self._states.lines(at, event)
+            of_states = () if self._state_log is None else self._states.lines(at, event)
             states_now = [f"{line}\n" for line in of_states]
             if self._seen > self._written.events:
                 nodes += script_events(self.progress, at, event)
