@@ -9,6 +9,7 @@ import faulthandler
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -56,8 +57,8 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     profiles = tmp_path_factory.mktemp("profiles") / "profiles.toml"
     python = msgspec.json.encode(sys.executable).decode()
     profiles.write_text("\n".join(PROFILE.format(name=n, python=python, grace=s) for n, s in GRACE_S.items()))
-    sessions = {"limit": 50, "profiles": str(profiles)}
-    return {"cpus": 52, "memory_mib": 64 * 1024, "settings": merged(SETTINGS, {"sessions": sessions})}
+    more: dict[str, dict[str, Any]] = {"sessions": {"limit": 50, "profiles": str(profiles)}}
+    return {"cpus": 52, "memory_mib": 64 * 1024, "settings": merged(SETTINGS, more)}
 
 
 async def gone(pool: ThrowawayPool, within_s: float = 60.0) -> None:
@@ -125,7 +126,9 @@ async def test_a_graph_survives_that_all_its_workers_go(pool: ThrowawayPool) -> 
         Client(cluster, asynchronous=True) as client,
     ):
         await client.wait_for_workers(4, timeout=PATIENCE_S)
-        squares = client.map(lambda n: (time.sleep(0.01), n * n)[1], range(TASKS // 2), pure=False)
+        squares = client.map(
+            lambda n: (threading.Event().wait(0.01), n * n)[1], range(TASKS // 2), pure=False
+        )
         sums = client.map(lambda square, n: square + n, squares, range(TASKS // 2), pure=False)
         await _until(lambda: sum(each.done() for each in sums) > 100)
         await cluster.scale(0)

@@ -188,11 +188,11 @@ async def test_what_no_machine_is_or_has_is_said_and_waited_for(client: Client, 
     fast = NewSession(kind="process", profile="accelerated", name="fast", command=SLEEPS)
     for new, clause, value in ((far, "SiteName", "T2_New"), (fast, "TARGET.GPUs >= RequestGPUs", "GPUs = 1")):
         made = await client.sessions.create(new)
-        waits = await said(client, new.name, clause)
+        waits = await said(client, made.id, clause)
         assert ("queued", True) == (waits.state, value in f"{waits.reason} {waits.summary}")
         with_it = await recorded_with(client, made.id, "its program waits as job")
         assert any(isinstance(each, InteractiveMembersSubmitted) for each in with_it)
-    machine = {"attributes": {"SiteName": "T2_New"}, "machine_resources": {"GPUs": ["GPU-0"]}}
+    machine: dict[str, Any] = {"attributes": {"SiteName": "T2_New"}, "machine_resources": {"GPUs": ["GPU-0"]}}
     await pool.reconfigure(merged(pool.settings, {"startd": machine}))
     async with asyncio.timeout(PATIENCE_S):
         for name in ("far", "fast"):

@@ -30,7 +30,7 @@ async def test_a_client_of_dask_computes(tmp_path: Path, monkeypatch: pytest.Mon
         return look_up("127.0.0.1" if str(host).endswith(DOMAIN) else host, *rest, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", here)
-    local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    local: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     async with (
         tls_gateway(tmp_path) as made,
         Scheduler(port=0, dashboard=False, **local) as scheduler,
