@@ -6,12 +6,12 @@
 
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from distributed import Client, Scheduler, Worker
-from distributed.comm import connect
+from distributed.comm.core import connect
 from distributed.security import Security
 
 from kettle.testing.patience import PATIENCE_S
@@ -45,7 +45,7 @@ async def test_a_client_of_dask_computes(tmp_path: Path, monkeypatch: pytest.Mon
             data = await client.submit(np.arange, 500_000)
             assert 499_999 == data[-1]
         with pytest.raises(OSError):
-            await connect(address, timeout=0.5, **others.get_connection_args("client"))
+            await connect(address, timeout=0.5, **cast("Any", others.get_connection_args("client")))
     assert {"bob"} == {each.person for each in made.unserved}
 
 
