@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from copy import deepcopy
 
-import distributed  # whose defaults are changed
+import distributed  # noqa: F401  whose defaults are changed
 import pytest
 from dask import config
 
@@ -16,7 +16,6 @@ TICK = "distributed.admin.tick.interval"
 @pytest.fixture(autouse=True)
 def configuration() -> Iterator[None]:
     """That of this process is as it was afterwards."""
-    assert distributed.__version__
     values, defaults = deepcopy(config.config), list(config.defaults)
     yield
     config.config.clear()
