@@ -69,6 +69,8 @@ def facility_images(images: LocalImages) -> LocalImages:
     )
     images.base("hub")
     images.build("services", "kettle-with-node", base="hub")
-    images.build_of_facility("hub", "kettle-hub", "--build-arg=KETTLE=kettle-with-node")
-    images.build_of_facility("xcache", "kettle-xcache", f"--build-arg=BASE={images.base('xcache')}")
+    # A builder without BuildKit makes the cache on its way to the hub, too.
+    base = f"--build-arg=BASE={images.base('xcache')}"
+    images.build_of_facility("xcache", "kettle-xcache", base)
+    images.build_of_facility("hub", "kettle-hub", "--build-arg=KETTLE=kettle-with-node", base)
     return images

@@ -40,6 +40,8 @@ from kettle_wire.jobs import JobId
 
 PYTHON: Final = shutil.which("python3", path="/usr/bin:/bin")
 MIB: Final = 1 << 20
+STANDS_S: Final = 6.0
+"""So long a gateway has been there that is killed: a tunnel that ends sooner than after five seconds comes back later each time."""
 _CLIENTS: Final = 8
 """Threads that read busy streams."""
 SERVER: Final = """\
@@ -231,6 +233,7 @@ async def measured(pool: ThrowawayPool, directory: Path, arguments: argparse.Nam
     say("a gateway that is killed")
     back: list[float] = []
     for _ in range(arguments.rounds):
+        await asyncio.sleep(STANDS_S)
         pool.kill("gateway")
         began = time.perf_counter()
         await asyncio.to_thread(reached, service)

@@ -1,6 +1,7 @@
 """What the scenarios share: a pool, a PostgreSQL template, and a place where jobs leave evidence."""
 
 import asyncio
+import faulthandler
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -61,6 +62,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def hub_programs(tmp_path_factory: pytest.TempPathFactory) -> HubPrograms:
+    faulthandler.cancel_dump_traceback_later()  # of the test that is the first to ask for them
     return install(tmp_path_factory.mktemp("hub"))
 
 

@@ -8,9 +8,13 @@ import asyncio
 import faulthandler
 import logging
 import os
+import sys
+import threading
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pytest
 from distributed import Client, wait
@@ -33,12 +37,28 @@ LOG: Final = logging.getLogger(__name__)
 SMALL: Final = {"cores": 1, "memory": "200 MB", "disk": "64 MiB"}
 ROUNDS: Final = 20
 MANY: Final = 50
+TASKS: Final = 5_000
+PROFILE: Final = """\
+[{name}]
+kind = "dask"
+python = {python}
+cpus_allowed = [1, 4]
+memory_allowed = [64, 4000]
+disk_allowed = [16, 4000]
+grace = {grace}
+"""
+GRACE_S: Final = {"dask": 60, "hasty": 2}
+"""By profile, how long a worker may keep its results that are to go with it."""
 
 
 @pytest.fixture(scope="module")
-def configuration() -> dict[str, Any]:
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """More slots than the machine has cores: what the workers do here is little."""
-    return {"cpus": 52, "memory_mib": 64 * 1024, "settings": merged(SETTINGS, {"sessions": {"limit": 50}})}
+    profiles = tmp_path_factory.mktemp("profiles") / "profiles.toml"
+    python = msgspec.json.encode(sys.executable).decode()
+    profiles.write_text("\n".join(PROFILE.format(name=n, python=python, grace=s) for n, s in GRACE_S.items()))
+    more: dict[str, dict[str, Any]] = {"sessions": {"limit": 50, "profiles": str(profiles)}}
+    return {"cpus": 52, "memory_mib": 64 * 1024, "settings": merged(SETTINGS, more)}
 
 
 async def gone(pool: ThrowawayPool, within_s: float = 60.0) -> None:
@@ -94,6 +114,41 @@ async def test_a_service_is_killed(pool: ThrowawayPool, role: str) -> None:
         await cluster.scale(3)
         await client.wait_for_workers(3, timeout=PATIENCE_S)
     await gone(pool)
+
+
+async def test_a_graph_survives_that_all_its_workers_go(pool: ThrowawayPool) -> None:
+    """
+    Of 5,000 tasks some are done when the cluster is scaled to none; with their last worker the results go, which nobody could take; when
+    there are workers again all is computed that is missing, and nothing is wrong.
+    """
+    async with (
+        cluster_in(pool, 4, profile="hasty", **SMALL) as cluster,
+        Client(cluster, asynchronous=True) as client,
+    ):
+        await client.wait_for_workers(4, timeout=PATIENCE_S)
+        squares = client.map(
+            lambda n: (threading.Event().wait(0.01), n * n)[1], range(TASKS // 2), pure=False
+        )
+        sums = client.map(lambda square, n: square + n, squares, range(TASKS // 2), pure=False)
+        await _until(lambda: sum(each.done() for each in sums) > 100)
+        await cluster.scale(0)
+        assert any(not each.done() for each in sums), "it still runs"
+        await _until(lambda: not cluster.scheduler_info["workers"])
+        LOG.info(
+            "%s", f"{sum(each.done() for each in sums)} of {len(sums)} done without workers: {cluster.why()}"
+        )
+        assert "error" not in {each.status for each in sums}
+        await cluster.scale(4)
+        assert [n * n + n for n in range(TASKS // 2)] == await asyncio.wait_for(
+            client.gather(sums), 4 * PATIENCE_S
+        )
+    await gone(pool)
+
+
+async def _until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(2 * PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.05)
 
 
 async def test_up_to_fifty_and_back(pool: ThrowawayPool) -> None:

@@ -38,6 +38,7 @@ CPUS: Final = 2
 SLEEP: Final = (
     "executable = /bin/sleep\narguments = 3600\ntransfer_executable = false\nrequest_memory = 16\nqueue 2\n"
 )
+URGENT: Final = SLEEP.replace("queue 2", "+Urgent = true\nqueue 2")
 SAYS_WHERE: Final = """
 import asyncio
 from kettle.client.sessions import OwnSession
@@ -62,6 +63,11 @@ memory = 16
 [program]
 kind = "process"
 memory = 16
+
+[accelerated]
+kind = "process"
+memory = 16
+gpus = 1
 """
 SLEEPS: Final = ["/bin/sleep", "1000"]
 
@@ -71,7 +77,12 @@ def configuration(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     profiles = tmp_path_factory.mktemp("profiles") / "profiles.toml"
     text = PROFILES.format(python=json.dumps(sys.executable), says_where=json.dumps(SAYS_WHERE))
     profiles.write_text(text)
-    startd = {"job_account": "own", "container_runtimes": WORKING}
+    startd = {
+        "job_account": "own",
+        "container_runtimes": WORKING,
+        "rank": "TARGET.Urgent =?= true",
+        "max_job_retirement_time": 0,
+    }
     return {"cpus": CPUS, "settings": {"sessions": {"profiles": str(profiles)}, "startd": startd}}
 
 
@@ -120,7 +131,7 @@ async def test_a_full_pool_is_said_and_waited_for(client: Client, tmp_path: Path
     assert ("queued", 0) == (waits.state, waits.running)
     with_it = await recorded_with(client, made.id, "its scheduler waits as job")
     assert any(isinstance(each, InteractiveMembersSubmitted) for each in with_it)
-    await said(client, "full", "those that could run it are taken")
+    await said(client, "full", "the slot that could run it has too few cores left (0, where it asks for 1)")
     verdict = (await client.why(JobId.parse(waits.scheduler.job))).verdict
     assert verdict is not None
     assert verdict.rejection is not None, (
@@ -130,6 +141,27 @@ async def test_a_full_pool_is_said_and_waited_for(client: Client, tmp_path: Path
     await client.remove(select(batch))
     async with asyncio.timeout(PATIENCE_S):
         await client.sessions.wait(made.id, "ready")
+
+
+async def test_a_scheduler_that_was_preempted_says_so_and_runs_again(client: Client, tmp_path: Path) -> None:
+    """
+    By which rule, that its results are gone, and for what it waits; the same job runs when there is room.
+    """
+    new = NewSession(kind="dask", profile="small", name="guest", size=SessionSize(workers=0))
+    made = await client.sessions.create(new)
+    async with asyncio.timeout(PATIENCE_S):
+        before = (await client.sessions.wait(made.id, "ready")).scheduler.job
+    urgent = (await client.submit(prepare(URGENT, cwd=tmp_path))).cluster
+    lost = await said(
+        client, "guest", f"and with it what was computed; it waits as job {before} to run again"
+    )
+    assert "degraded" == lost.state
+    assert "its scheduler was lost (" in lost.reason
+    assert "RANK of the machine is 1 for another job" in lost.reason
+    await said(client, "guest", "the slot that could run it has too few cores left (0, where it asks for 1)")
+    await client.remove(select(urgent))
+    async with asyncio.timeout(PATIENCE_S):
+        assert before == (await client.sessions.wait(made.id, "ready")).scheduler.job
 
 
 @pytest.mark.skipif(not WORKING, reason="needs bubblewrap or, as root, runc, and busybox")
@@ -148,14 +180,20 @@ async def test_an_image_that_there_is_not_is_said_and_waited_for(client: Client,
         await client.sessions.wait(made.id, "ready")
 
 
-async def test_a_site_that_there_is_not_is_said_and_waited_for(client: Client, pool: ThrowawayPool) -> None:
-    """The requirement that no machine meets is told, with what there is; a machine of that site takes it."""
-    new = NewSession(kind="process", profile="program", name="far", command=SLEEPS, site="T2_New")
-    made = await client.sessions.create(new)
-    waits = await said(client, "far", "SiteName")
-    assert ("queued", True) == (waits.state, "T2_New" in waits.reason)
-    with_it = await recorded_with(client, made.id, "its program waits as job")
-    assert any(isinstance(each, InteractiveMembersSubmitted) for each in with_it)
-    await pool.reconfigure(merged(pool.settings, {"startd": {"attributes": {"SiteName": "T2_New"}}}))
+async def test_what_no_machine_is_or_has_is_said_and_waited_for(client: Client, pool: ThrowawayPool) -> None:
+    """
+    The requirement that no machine meets is told, a site with what there is; a machine of that site, with a GPU, takes both.
+    """
+    far = NewSession(kind="process", profile="program", name="far", command=SLEEPS, site="T2_New")
+    fast = NewSession(kind="process", profile="accelerated", name="fast", command=SLEEPS)
+    for new, clause, value in ((far, "SiteName", "T2_New"), (fast, "TARGET.GPUs >= RequestGPUs", "GPUs = 1")):
+        made = await client.sessions.create(new)
+        waits = await said(client, made.id, clause)
+        assert ("queued", True) == (waits.state, value in f"{waits.reason} {waits.summary}")
+        with_it = await recorded_with(client, made.id, "its program waits as job")
+        assert any(isinstance(each, InteractiveMembersSubmitted) for each in with_it)
+    machine: dict[str, Any] = {"attributes": {"SiteName": "T2_New"}, "machine_resources": {"GPUs": ["GPU-0"]}}
+    await pool.reconfigure(merged(pool.settings, {"startd": machine}))
     async with asyncio.timeout(PATIENCE_S):
-        await client.sessions.wait(made.id, "ready")
+        for name in ("far", "fast"):
+            await client.sessions.wait(name, "ready")

@@ -6,6 +6,7 @@ the gateway.
 """
 
 import os
+import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +14,11 @@ from typing import Final
 
 import msgspec
 
-from kettle.classad import ClassAd, Value, evaluate_attribute, read_long
-
 LOOPBACK: Final = "127.0.0.1"
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104  only in a network that its machines name as theirs, by SiteName
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = "/proc/self/ns/net"
+_LITERAL: Final = re.compile(r'(?P<whole>\d{1,18})|(?P<real>\d+\.\d+)|"(?P<text>[^"\\]*)"')
 _SOMEWHERE: Final = ("192.0.2.1", 9)
 """An address for documentation: nothing is sent to it, the kernel only says by which of its own it would."""
 
@@ -111,19 +111,32 @@ def placement_of_job(environ: Mapping[str, str] = os.environ) -> Placement:
     )
 
 
-def _ad(environ: Mapping[str, str], name: str) -> ClassAd:
+def _ad(environ: Mapping[str, str], name: str) -> str:
     try:
-        return read_long(Path(environ[name]).read_text())
+        return Path(environ[name]).read_text()
     except (KeyError, OSError) as error:
         raise NotInJobError(
             "this program is for jobs: `kettle dask create` or KettleCluster starts it"
         ) from error
 
 
-def _value(ad: ClassAd, name: str) -> Value:
-    return evaluate_attribute(name, ad)
+def _value(ad: str, name: str) -> object:
+    """
+    What an ad says of itself.  A literal that stands there once is read as it is: every worker reads some as it starts, and to load the
+    whole language for that would take it longer.
+    """
+    lines = re.findall(rf"^{name}[ \t]*=(.*)$", ad, re.MULTILINE | re.IGNORECASE)
+    if not lines:
+        return None
+    if len(lines) > 1 or (found := _LITERAL.fullmatch(lines[0].strip())) is None:
+        from kettle.classad import evaluate_attribute, read_long
+
+        return evaluate_attribute(name, read_long(ad))
+    if found["whole"]:
+        return int(found["whole"])
+    return float(found["real"]) if found["real"] else found["text"]
 
 
-def _number(ad: ClassAd, name: str) -> float:
+def _number(ad: str, name: str) -> float:
     value = _value(ad, name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

@@ -9,7 +9,12 @@ import msgspec
 from kettle.jupyterhub.errors import ServerFailedError
 from kettle.jupyterhub.server_orders import OfferedProfile, ServerSize
 
-_SIZES: Final = (("cpus", "Cores", 1), ("memory", "Memory (MiB)", 128), ("gpus", "GPUs", 1))
+_SIZES: Final = (
+    ("cpus", "Cores", 1),
+    ("memory", "Memory (MiB)", 128),
+    ("disk", "Disk (MiB)", 128),
+    ("gpus", "GPUs", 1),
+)
 """Field, label, and step."""
 
 
@@ -23,7 +28,7 @@ class ChosenOptions(ServerSize, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def size(self) -> ServerSize:
         """Without the rest."""
-        return ServerSize(cpus=self.cpus, memory=self.memory, gpus=self.gpus)
+        return ServerSize(cpus=self.cpus, memory=self.memory, disk=self.disk, gpus=self.gpus)
 
 
 def chosen(options: Mapping[str, Any]) -> ChosenOptions:

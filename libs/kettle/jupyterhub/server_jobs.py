@@ -209,7 +209,7 @@ def job_ad(order: ServerOrder, profile: ServerProfile) -> Ad:
         "TransferOutput": "",
         "RequestCpus": size.cpus or profile.cpus,
         "RequestMemory": size.memory or profile.memory,
-        "RequestDisk": profile.disk << 10,
+        "RequestDisk": (size.disk or profile.disk) << 10,
         MARK: order.mark,
     }
     if order.tokens:

@@ -22,6 +22,8 @@ class ServerSize(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cpus: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
     memory: Annotated[int, msgspec.Meta(ge=1, le=10**9)] | None = None
     """MiB."""
+    disk: Annotated[int, msgspec.Meta(ge=1, le=10**9)] | None = None
+    """MiB."""
     gpus: Annotated[int, msgspec.Meta(ge=0, le=10_000)] | None = None
 
 

@@ -18,6 +18,7 @@ from kettle.matchmaking.editing import Editing, asking, number, request_spelling
 from kettle.matchmaking.explanation import Condition, Explainer, PatientExplainer, does_not_fit
 from kettle.matchmaking.request import RESOURCES, Request
 from kettle.matchmaking.slot_demands import own_names
+from kettle.matchmaking.used_up import used_up
 from kettle_wire.ads import Expr
 from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried
 
@@ -89,10 +90,12 @@ class Analyst:
         patience = hopeless and any(one.changing.any() for one in clauses)
         if patience:
             remedies, edits = self._for_later(job, clauses)
+        free = self._explainer.free(job)
         return Analysis(
             slots=self._slots,
             able=explained.able,
-            free=self._explainer.free(job),
+            free=free,
+            used_up=used_up(self._explainer, job) if explained.able and not free else [],
             later=int(np.count_nonzero(later)),
             clauses=tried[:_CLAUSES],
             more=max(0, len(tried) - _CLAUSES),

@@ -198,9 +198,7 @@ class Explainer:
         """
         if request.fault is not None:
             return dict.fromkeys(RESOURCES, np.full(len(self.rows), fill_value=True))
-        asked: dict[str, float | Reals] = dict(request.fixed)
-        if request.varying:
-            asked |= request.of(self._mine(job))
+        asked = self.asked(job, request)
         whole = self.table.truths("PartitionableSlot")[self.rows]
         small: dict[str, Booleans] = {}
         for name in RESOURCES:
@@ -209,6 +207,10 @@ class Explainer:
             if name == "Cpus":
                 small[name] |= amounts == 0  # such a slot is never offered
         return small
+
+    def asked(self, job: ClassAd, request: Request) -> dict[str, float | Reals]:
+        """What is asked of the slots by resource: of all the same, or of each something, if that varies."""
+        return {**request.fixed, **(request.of(self._mine(job)) if request.varying else {})}
 
     def _looked_at(self, job: ClassAd) -> tuple[Booleans, Request, dict[str, Booleans]]:
         """Which slots suit the job and are suited by it, what it asks of them, and which have not as much."""

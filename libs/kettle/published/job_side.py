@@ -20,8 +20,8 @@ from kettle.published.tunnel_stream import TunnelStream
 from kettle.retry.backoff import Backoff
 
 _BACKOFF: Final = Backoff(first=0.2, longest=15.0)
-_STABLE_S: Final = 60.0
-"""Seconds that a tunnel was there, after which the next failure is the first."""
+_STABLE_S: Final = 5.0
+"""Seconds that a tunnel was there, after which the next failure is the first: a gateway that starts again is looked for at once."""
 _CONNECT_S: Final = 15.0
 
 Connect: TypeAlias = Callable[[Service, Callable[[], SocketSide]], Awaitable[None]]

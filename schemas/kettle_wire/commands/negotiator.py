@@ -83,6 +83,19 @@ class SuggestedEdit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """How many slots would match then."""
 
 
+class UsedUp(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource of which too little is left for one more such job, in slots that could run it."""
+
+    resource: str
+    """As in the job's request: Memory of RequestMemory."""
+    slots: int
+    """In so many of them."""
+    asked: float
+    """The least that is asked of one of them, as ads count it: cores, MiB, KiB, pieces."""
+    left: int
+    """The most that is left in one of them."""
+
+
 class Analysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The jobs of an autocluster against all machines as they are now, as if nothing ran there."""
 
@@ -96,6 +109,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Requests that could be smaller, the one that gains most first."""
     free: int = 0
     """How many of the able have room for one at this moment."""
+    used_up: list[UsedUp] = []
+    """Where none has: of what too little is left in the able ones that are divided among jobs, the one that most lack first."""
     later: int = 0
     """How many others would match when what changes by itself was otherwise: their owner's presence, the load, the time."""
     edits: list[SuggestedEdit] = []

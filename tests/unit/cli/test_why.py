@@ -14,7 +14,7 @@ from kettle_services.cli.commands import why
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.attempts import ExitRecord
-from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried, Verdict
+from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried, UsedUp, Verdict
 from kettle_wire.commands.outlooks import OutlookKind, PoolOutlook
 from kettle_wire.commands.schedd import Explanation
 from kettle_wire.events import JobCompleted, Match, Rejection, Withheld
@@ -161,6 +161,28 @@ def test_each_reason_of_the_record_has_its_sentence(rejection: Rejection, words:
         text = said(waiting(rejection, analysis))
         assert words in text
         assert "5 of 40 slots could run it; of 9 like it 2 got one in that cycle." in text
+
+
+DISK = UsedUp(resource="Disk", slots=2, asked=2**20, left=24 * 1024)
+CORES = UsedUp(resource="Cpus", slots=1, asked=4, left=3)
+
+
+@pytest.mark.parametrize(
+    ("able", "used_up", "words"),
+    [
+        (5, [DISK, CORES], "of the 5 slots that could run it 2 have too little disk left (at most 24 MiB, where it asks for 1 GiB) and 1 has too few cores left (3, where it asks for 4)."),
+        (1, [CORES], "the slot that could run it has too few cores left (3, where it asks for 4)."),
+        (1, [UsedUp(resource="GPUs", slots=1, asked=1, left=0)], "the slot that could run it has too few GPUs left (0, where it asks for 1)."),
+    ],
+)  # fmt: skip
+def test_a_resource_that_is_used_up_is_named(able: int, used_up: list[UsedUp], words: str) -> None:
+    """In the place of the sentence that all are taken, and beside the one that a share is used up."""
+    analysis = msgspec.structs.replace(ABLE, able=able, used_up=used_up)
+    text = said(waiting(rejected("busy"), analysis))
+    assert f"It waits for its turn: {words}" in text
+    assert "are taken" not in text
+    text = said(waiting(rejected("share", used=4.0, share=3.5), analysis))
+    assert f"waits for its turn; see kettle fairshare. At this moment {words}" in text
 
 
 @pytest.mark.parametrize("analysis", [ABLE, None])

@@ -30,3 +30,23 @@ def test_it_is_for_jobs() -> None:
     """Elsewhere a sentence says how it is started."""
     with pytest.raises(NotInJobError, match="kettle dask create"):
         placement_of_job({})
+
+
+@pytest.mark.parametrize(
+    ("machine", "cores", "host"),
+    [
+        ("Cpus = 3\nMemory = 1.5\n", 3, "loopback"),
+        ("cpus=3 \nMEMORY = 1.5\n", 3, "loopback"),
+        ("Cpus = 1\nCpus = 3\nMemory = 3 / 2.0\n", 3, "loopback"),
+        ('Cpus = Many + 1\nMany = 2\nMemory = 1.5\nSiteName = strcat("T2", "_XX")\n', 3, "site:T2_XX"),
+        ('Cpus = 3\nMemory = 1.5\nSiteName = "a\\"b"\n', 3, 'site:a"b'),
+        ("MyCpus = 9\nMemory = 1.5\nSiteName = undefined\n", 1, "loopback"),
+    ],
+)
+def test_what_a_machine_says_is_read_as_the_language_has_it(
+    tmp_path: Path, machine: str, cores: int, host: str
+) -> None:
+    """Literals, which are read without it, expressions, and attributes that stand there twice."""
+    place = placement_of_job(environ(tmp_path, machine))
+    assert (cores, int(1.5 * 2**20)) == (place.cores, place.memory_bytes)
+    assert host == (place.network if place.network.startswith("site:") else "loopback")

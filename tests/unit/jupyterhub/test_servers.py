@@ -43,7 +43,7 @@ def test_a_server_is_a_job_without_a_secret() -> None:
     order = ServerOrder(
         mark="hub/ada/",
         profile="cms",
-        size=ServerSize(memory=512),
+        size=ServerSize(memory=512, disk=64),
         command=["jupyterhub-singleuser", "--arg=a b"],
         environment={"JUPYTERHUB_USER": "ada's"},
         secrets={"JUPYTERHUB_API_TOKEN": "canary"},
@@ -52,8 +52,8 @@ def test_a_server_is_a_job_without_a_secret() -> None:
     ad = job_ad(order, PROFILE)
     assert ["jupyterhub-singleuser", "--arg=a b"] == split_v2(str(ad["Arguments"]))
     assert ["JUPYTERHUB_USER=ada's"] == split_v2(str(ad["Environment"]))
-    assert (2, 512, "/cvmfs/cms", "hub/ada/", 1) == (
-        ad["RequestCpus"], ad["RequestMemory"], ad["ContainerImage"], ad[MARK], ad["Tag"],
+    assert (2, 512, 64 << 10, "/cvmfs/cms", "hub/ada/", 1) == (
+        ad["RequestCpus"], ad["RequestMemory"], ad["RequestDisk"], ad["ContainerImage"], ad[MARK], ad["Tag"],
     )  # fmt: skip
     assert "canary" not in msgspec.json.encode(ad).decode()
     assert "canary" not in repr(order)
@@ -109,12 +109,14 @@ def test_what_somebody_chooses() -> None:
     """A field that is left empty is as the profile says; what cannot be is refused in one sentence."""
     form = {"profile": ["cms"], "cpus": ["4"], "memory": [" "], "image": [""]}
     assert ChosenOptions(profile="cms", cpus=4) == chosen(from_form(form))
+    assert 2048 == chosen(from_form({**form, "disk": ["2048"]})).size.disk
     for wrong in ({"cpus": "many"}, {"memory": 0}, {"colour": "red"}):
         with pytest.raises(ServerFailedError, match="the options of the server cannot be these"):
             chosen(wrong)
     page = form_of([PROFILE])
     assert "CMS &lt;2026&gt;" in page
     assert "2 cores · 4096 MiB · /cvmfs/cms" in page
+    assert all(f'name="{field}"' in page for field in ("cpus", "memory", "disk", "gpus", "image"))
 
 
 def test_the_launcher_gives_the_server_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

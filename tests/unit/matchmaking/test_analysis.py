@@ -10,7 +10,7 @@ from kettle.classad import ClassAd, Node, conjuncts, matches, unparse
 from kettle.classad.columnar import Table
 from kettle.matchmaking import Analyst, Explainer
 from kettle_wire.ads import Ad, Expr, Scalar
-from kettle_wire.commands.negotiator import Analysis, Present, Remedy
+from kettle_wire.commands.negotiator import Analysis, Present, Remedy, UsedUp
 
 from .slowly import JOBS, POOLS, RESOURCES, Slot, asked_of, demands, faulty, holds
 
@@ -184,3 +184,24 @@ def test_a_job_at_fault_is_told_so() -> None:
     """No clause is to blame."""
     found = analysed(job("true", RequestCpus=-1), slot())
     assert ("RequestCpus is no amount", 0, []) == (found.fault, found.able, found.clauses)
+
+
+def test_of_what_too_little_is_left_is_told_where_a_job_could_run() -> None:
+    """
+    What is left of partitionable slots is compared with what is asked, the one that most lack first; nothing is told where one has room, and
+    nothing of slots that could not run it anyhow.
+    """
+    whole: Ad = {"TotalSlotCpus": 8, "TotalSlotMemory": 8192, "TotalSlotDisk": 10_000, "TotalSlotGPUs": 2}
+    wants = job("true", RequestCpus=1, RequestDisk=5_000, RequestGPUs=1)
+    full = slot(**whole, State="Unclaimed", GPUs=0) | {"Disk": 4_000}
+    fuller = slot(**whole, State="Unclaimed", GPUs=1) | {"Disk": 3_000}
+    claimed = slot(State="Claimed") | {"PartitionableSlot": False}
+    small = slot(State="Unclaimed") | {"Disk": 1_000}
+    told = analysed(wants, full, fuller, claimed, small)
+    assert (3, 0) == (told.able, told.free)
+    assert [
+        UsedUp(resource="Disk", slots=2, asked=5_000, left=4_000),
+        UsedUp(resource="GPUs", slots=1, asked=1, left=0),
+    ] == told.used_up
+    roomy = slot(**whole, State="Unclaimed", GPUs=1)
+    assert (1, []) == ((told := analysed(wants, full, roomy)).free, told.used_up)

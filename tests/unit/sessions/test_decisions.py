@@ -111,6 +111,19 @@ def test_a_worker_that_loses_its_machine_runs_again_as_the_same_job() -> None:
     assert "ready" == state(one)
 
 
+def test_a_scheduler_that_has_to_leave_its_machine_says_why_and_what_is_lost() -> None:
+    """In the words of the record, until the same job runs again."""
+    one = ready(OneSession(created()))
+    head = head_of(one)
+    change = MemberChange(head, "idle", reason="somebody has a better priority in the pool")
+    one.settle([InteractiveMembersSeen(frame=99, changes=[change])])
+    assert (
+        "its scheduler was lost (somebody has a better priority in the pool), and with it what was computed; it waits as job "
+        f"{one.session.members[head].job} to run again"
+    ) == one.session.reason
+    assert "degraded" == state(one)
+
+
 def test_what_waits_goes_first_when_fewer_are_wanted() -> None:
     one = ready(OneSession(created(workers=2)))
     wants(one, 4)

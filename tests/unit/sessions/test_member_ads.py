@@ -42,3 +42,15 @@ def test_how_much_disk_each_job_asks_for(wanted: int | None, worker: int) -> Non
     assert [1 << 20, 1 << 20] == [member_ad(old, role, "")["RequestDisk"] for role in ROLES]
     with pytest.raises(NotPossible, match="disk"):
         planned(NewSession(kind="dask", size=SessionSize(disk=4096)), "dask", profile, "0123456789ab")
+
+
+def test_who_asks_for_gpus_runs_where_there_are_some() -> None:
+    """A machine that says nothing of GPUs counts none: what asks for one must not match it."""
+    profile = Profile(kind="dask", gpus=2)
+    plan, _ = planned(NewSession(kind="dask"), "dask", profile, "0123456789ab")
+    session = msgspec.structs.replace(OneSession(created()).session, plan=plan)
+    head, worker = (member_ad(session, role, "") for role in ROLES)
+    clause = "(TARGET.GPUs >= RequestGPUs)"
+    assert "RequestGPUs" not in head
+    assert 2 == worker["RequestGPUs"]
+    assert [False, True] == [clause in str(each["Requirements"]) for each in (head, worker)]

@@ -277,7 +277,7 @@ def _analysed(job: str, said: list[str], verdict: Verdict, ad: Ad, when: str) ->
     elif analysis.able:
         if rejection is not None:
             said.append(f"The last negotiation ({when}) gave none to jobs like it.")
-            said.extend(match_analysis.turn(rejection, analysis.able, analysis.slots))
+            said.extend(match_analysis.turn(rejection, analysis.able, analysis.slots, analysis.used_up))
         elif verdict.cycle is None:
             said.append(f"{analysis.able} of {counted(analysis.slots, 'slot')} could run it.")
         said.extend(match_analysis.by_themselves(analysis))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kettle_wire.ads.types import Ad, Scalar
-    from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried
+    from kettle_wire.commands.negotiator import Analysis, Present, Remedy, SuggestedEdit, Tried, UsedUp
     from kettle_wire.events import Rejection
 
 _RULES: Final = {
@@ -34,18 +34,40 @@ _SAFE: Final = re.compile(r"[\w.=/:+-]+")
 Outlook = Literal["now", "when", "never"]
 
 
-def turn(rejection: Rejection, able: int, slots: int) -> Iterator[str]:
-    """What a job waits for that some slots could run."""
+def turn(rejection: Rejection, able: int, slots: int, used_up: Sequence[UsedUp] = ()) -> Iterator[str]:
+    """What a job waits for that some slots could run; `used_up`: of what too little is left there now."""
     got = f"; of {rejection.asked} like it {rejection.given} got one in that cycle" if rejection.given else ""
     yield f"{able} of {counted(slots, 'slot')} could run it{got}."
-    yield _waits(rejection)
+    lacks = too_little(able, used_up)
+    yield _waits(rejection, lacks)
+    if lacks and rejection.cause == "share":
+        yield f"At this moment {lacks}."
     for held in rejection.withheld:
         yield (
             f"{counted(held.slots, 'slot')} of others would suit, which do not make room: {_RULES.get(held.rule, held.rule)}."
         )
 
 
-def _waits(rejection: Rejection) -> str:
+def too_little(able: int, used_up: Sequence[UsedUp]) -> str:
+    """Which resources of the slots that could run a job are used up; empty if that is known of none."""
+    if not used_up:
+        return ""
+    if able == 1:
+        return f"the slot that could run it has {' and '.join(map(_lacks, used_up))}"
+    each = (f"{one.slots} {'has' if one.slots == 1 else 'have'} {_lacks(one)}" for one in used_up)
+    return f"of the {able} slots that could run it {' and '.join(each)}"
+
+
+def _lacks(used: UsedUp) -> str:
+    name = used.resource
+    most = "" if used.slots == 1 else "at most "
+    if (what := name.lower()) in {"memory", "disk"}:
+        left, asked = (_amount(f"request{name}", each) for each in (used.left, used.asked))
+        return f"too little {what} left ({most}{left}, where it asks for {asked})"
+    return f"too few {'cores' if what == 'cpus' else name} left ({most}{used.left}, where it asks for {used.asked:g})"
+
+
+def _waits(rejection: Rejection, used_up: str) -> str:
     name = rejection.submitter
     share = f"{rejection.used:g} of {rejection.share:g}"
     match rejection.cause:
@@ -68,7 +90,7 @@ def _waits(rejection: Rejection) -> str:
             limits = ", ".join(rejection.limits) or "one of its limits"
             return f"A concurrency limit is reached: {limits}. It runs when others that use it have ended."
         case _:
-            return "It waits for its turn: those that could run it are taken."
+            return f"It waits for its turn: {used_up or 'those that could run it are taken'}."
 
 
 def outlook(analysis: Analysis) -> Outlook:

@@ -1,15 +1,21 @@
 """A worker of a Dask cluster, in a job whose id is its name."""
 
 import asyncio
+import gc
 import sys
-
-from kettle.dask.credentials import CredentialsError
-from kettle.dask.placement import NotInJobError, placement_of_job
-from kettle.dask.programs import complain, membership_of, parser_of, set_at_signals
-from kettle.dask.worker.program import DEATH_TIMEOUT_S, PROGRAM, Ended, WorkerProgram
 
 
 def main() -> int:
+    # What is loaded here stays: to look through it again and again is a part of how long it takes.
+    gc.disable()
+    from kettle.dask.credentials import CredentialsError
+    from kettle.dask.placement import NotInJobError, placement_of_job
+    from kettle.dask.programs import complain, membership_of, parser_of, set_at_signals
+    from kettle.dask.worker.program import DEATH_TIMEOUT_S, PROGRAM, Ended, WorkerProgram
+    from kettle.dask.worker.sampling import sample_seldom
+
+    gc.freeze()
+    gc.enable()
     parser = parser_of(PROGRAM, __doc__)
     parser.add_argument(
         "--lifetime",
@@ -38,6 +44,7 @@ def main() -> int:
         )
         return await program.run(end)
 
+    sample_seldom()
     try:
         return asyncio.run(run())
     except (CredentialsError, NotInJobError) as error:

@@ -42,7 +42,7 @@ def member_ad(session: InteractiveSession, role: MemberRole, site: str) -> Ad:
         "RequestCpus": plan.cpus,
         "RequestMemory": plan.memory,
         "RequestDisk": plan.disk * _KIB,
-        "Requirements": Expr(_requirements(session, site)),
+        "Requirements": Expr(_requirements(session, plan, site)),
         "JobBatchName": session.name,
         "JobMachineAttrs": "SiteName",
         "LeaveJobInQueue": Expr("false"),
@@ -84,8 +84,10 @@ def _environment(session: InteractiveSession, plan: MemberPlan) -> dict[str, str
     return {**plan.environment, "KETTLE_SESSION": session.id, "KETTLE_SESSION_NAME": session.name}
 
 
-def _requirements(session: InteractiveSession, site: str) -> str:
+def _requirements(session: InteractiveSession, plan: MemberPlan, site: str) -> str:
     clauses = [f"({session.plan.requirements})"] if session.plan.requirements else []
+    if plan.gpus:  # machines that know nothing of GPUs would take it, and give it none
+        clauses.append("(TARGET.GPUs >= RequestGPUs)")
     if site:
         text = site.replace("\\", "\\\\").replace('"', '\\"')
         clauses.append(f'(TARGET.SiteName =?= "{text}")')

@@ -23,7 +23,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     site: str = ""
     machine: str = ""
     reason: str = ""
-    """Of `held`."""
+    """Of `held`, and of `idle` after it ran."""
     hold_code: int = 0
     removed_by: str = ""
     """Of `removing`."""

@@ -144,13 +144,14 @@ def _started(_event: JobStarted, known: _Known, proc: int) -> MemberChange:
     return MemberChange(known.first + proc, "running")
 
 
-def _vacated(_event: JobVacated, known: _Known, proc: int) -> MemberChange | None:
+def _vacated(event: JobVacated, known: _Known, proc: int) -> MemberChange | None:
     known.living.discard(proc)
     if (removed := known.removed.pop(proc, None)) is not None:
         return _removed(known.first + proc, *removed)
     if proc in known.held:
         return None
-    return MemberChange(known.first + proc, "idle", reason="its machine was lost, or wanted back")
+    why = event.ending.reason.rstrip(".") or "its machine was lost, or wanted back"
+    return MemberChange(known.first + proc, "idle", reason=why)
 
 
 def _held(event: JobHeld, known: _Known, proc: int) -> MemberChange | None:

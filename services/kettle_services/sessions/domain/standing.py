@@ -27,7 +27,7 @@ def standing(session: InteractiveSession) -> tuple[SessionState, str]:
         return ("degraded" if session.head_ran else "queued"), held
     if head.status == "idle":
         if session.head_ran:
-            return "degraded", f"its {what} was lost, and waits as job {head.job} to run again"
+            return "degraded", _lost(session, what, head)
         return "queued", f"its {what} waits as job {head.job}"
     if head.status == "matched":
         place = f" {head.machine}" if head.machine else ""
@@ -35,6 +35,13 @@ def standing(session: InteractiveSession) -> tuple[SessionState, str]:
     if session.kind == "dask" and not session.contact:
         return "starting", f"its {what} runs as job {head.job}, and has not said yet where it is reached"
     return _with_workers(session)
+
+
+def _lost(session: InteractiveSession, what: str, head: Member) -> str:
+    """Of a head that has lost its machine, or had to leave it for another job."""
+    why = f" ({head.reason})" if head.reason else ""
+    results = ", and with it what was computed" if session.kind == "dask" else ""
+    return f"its {what} was lost{why}{results}; it waits as job {head.job} to run again"[:_LONGEST]
 
 
 def _local(session: InteractiveSession) -> tuple[SessionState, str]:
