@@ -25,7 +25,9 @@ def run_starter(sock: socket.socket, lifeline_fd: int) -> None:
     for left in reversed(range(_JOBS)):
         if not _run_one(supervisor, last=not left):
             break
-        gc.collect()  # nobody else does: what belonged to that job is nothing to the next one
+        gc.collect(
+            0
+        )  # nobody else does: what belonged to that job is nothing to the next one, and all that is young
     supervisor.close()
 
 

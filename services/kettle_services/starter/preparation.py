@@ -9,6 +9,7 @@ from kettle.execution.job_environment.job_ad import JobAd, long_form
 from kettle.execution.job_environment.node import hosts_file
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.system.cgroup import Cgroup
+from kettle_services.starter.execution.job_remains import JobRemains
 from kettle_services.starter.file_transfer.checkpoint_destination import Remote
 from kettle_services.starter.file_transfer.plugin_process import downloads
 from kettle_services.starter.hooks_and_transfers import HooksAndTransfers
@@ -31,6 +32,7 @@ class JobPreparation:
         spec: JobSpec,
         job: JobAd,
         sandbox: Sandbox,
+        remains: JobRemains,
         cgroup: Cgroup | None,
         parts: StarterParts,
         hooks_and_transfers: HooksAndTransfers,
@@ -39,6 +41,7 @@ class JobPreparation:
         self._spec = spec
         self._job = job
         self._sandbox = sandbox
+        self._remains = remains
         self._cgroup = cgroup
         self._parts = parts
         self._hooks_and_transfers = hooks_and_transfers
@@ -46,7 +49,7 @@ class JobPreparation:
 
     def make_sandbox(self) -> None:
         """An empty directory, a control group, and the first hook."""
-        self._sandbox.make()
+        self._remains.make_sandbox()
         if self._cgroup is not None:
             self._cgroup.make(memory_mib=self._spec.memory)
         for name, text in {".machine.ad": self._spec.machine_ad, **hosts_file(self._job)}.items():

@@ -29,10 +29,11 @@ from kettle_services.starter.deadlines import Deadlines
 from kettle_services.starter.domain import stimuli
 from kettle_services.starter.domain.instructions import Work
 from kettle_services.starter.domain.state import StarterPhase, StarterState
+from kettle_services.starter.domain.table import RESTS
 from kettle_services.starter.execution.core_files import cores_of, take_core
 from kettle_services.starter.execution.job_remains import JobRemains
 from kettle_services.starter.execution.process_tree import ProcessTree, empty_process_tree
-from kettle_services.starter.execution.program import container_of, program_of
+from kettle_services.starter.execution.program import container_of, owner_of, program_of
 from kettle_services.starter.execution.stack_limit import stack_of
 from kettle_services.starter.file_transfer.checkpoint_destination import Remote
 from kettle_services.starter.file_transfer.plugin_process import TransferError
@@ -79,7 +80,8 @@ class Starter:
         self._job = JobAd(order.spec.ad)
         attempt = order.spec.id
         self._sandbox = Sandbox(f"{order.spec.execute}/{attempt.sandbox}", order.spec.account)
-        self._remains = JobRemains(order.spec, self._sandbox, supervisor.namespaces)
+        kept = supervisor.namespaces, supervisor.spare
+        self._remains = JobRemains(order.spec, self._sandbox, *kept, owner_of(self._job))
         self._cgroup = Cgroup(order.spec.cgroups, attempt.name) if order.spec.cgroups else None
         self._tree: ProcessTree | None = None
         self._container: JobContainer | None = None
@@ -107,7 +109,7 @@ class Starter:
         self._hooks_and_transfers = HooksAndTransfers(*moved, orders)
         saved = [file for file in order.spec.inputs if file.saved]
         self._remote = Remote(self._job, self._sandbox, saved, self._hooks_and_transfers.move)
-        about = order.spec, self._job, self._sandbox, self._cgroup, self._parts
+        about = order.spec, self._job, self._sandbox, self._remains, self._cgroup, self._parts
         self._preparation = JobPreparation(*about, self._hooks_and_transfers, self._remote)
         self._deferred = self._job.given("DeferralTime")
 
@@ -388,11 +390,12 @@ class Starter:
         result = self._parts.transfers.told(body.result)
         body = msgspec.structs.replace(body, told=self._parts.proxy.told, result=result)
         self._feed(stimuli.ResultsCollected())
+        over = stimuli.ReportStored(traces=self._container is not None)
         if self._cgroup is not None:
             self._cgroup.remove()
         try:
             self._parts.tokens.remove()
-            self._remains.remove(results=kept)
+            self._remains.remove(results=kept, follows=RESTS.holds(self._machine.state, over))
         except OSError as error:  # the startd removes it when it starts the next time
             self._stumble(after_mishap(error), error)
         stored = StoredReport(
@@ -403,7 +406,7 @@ class Starter:
             keeps=kept and self._job.keeps_outputs,
         )
         self._supervisor.store_final_report(stored, self._spec.state, self._hello(), self._orphaned)
-        self._feed(stimuli.ReportStored(traces=self._container is not None))
+        self._feed(over)
         if self._container is not None:
             self._container.finish()  # an engine takes its time, and the report must not be lost in it
         rests = self._machine.work is Work.REST

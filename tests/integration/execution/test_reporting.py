@@ -25,7 +25,7 @@ from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import FinalReport, OutputFile, Report, Reports
+from kettle_wire.worker_reports import FinalReport, OutputFile, Report, Reports, Started
 
 LIMIT = 200_000
 Heard = Callable[[int], Coroutine[None, None, list[Report]]]
@@ -212,6 +212,31 @@ async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pyt
         await one_by_one(100, 101, 102)
         await asyncio.wait_for(reporter.sent(), PATIENCE_S)
         assert [1, 98, 3] == bus.sizes
+        reporter.close()
+        bus.close()
+
+
+@pytest.mark.parametrize(("brief_s", "sizes"), [(0.0, [1, 1]), (3600.0, [2])])
+async def test_that_a_brief_job_runs_is_said_with_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brief_s: float, sizes: list[int]
+) -> None:
+    """Of one that goes on it is said a moment later."""
+    monkeypatch.setattr("kettle_services.startd.access_point.reports.BRIEF_S", brief_s)
+    (tmp_path / "reports").mkdir()
+    bus = Counting(MemoryServer(), subjects=Subjects(POOL), identity=daemon("startd"))
+    bus.sizes = []
+    async with asyncio.TaskGroup() as tasks:
+        reporter = ReportDelivery(
+            bus, Subjects(POOL), tasks, startd="host", state=tmp_path, execute=tmp_path, repeat=60.0
+        )
+        final = stored(2)
+        started = msgspec.structs.replace(final.report, sequence=1, body=Started(pid=1, at=1.0))
+        reporter.send_once("schedd", started)
+        if len(sizes) > 1:
+            await asyncio.wait_for(reporter.sent(), PATIENCE_S)
+        reporter.send_until_confirmed(final)
+        await asyncio.wait_for(reporter.sent(), PATIENCE_S)
+        assert sizes == bus.sizes
         reporter.close()
         bus.close()
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kettle.classad import parse
-from kettle.matchmaking import GroupRule, LimitRules, Policy, Tree
+from kettle.classad import ClassAd, parse
+from kettle.matchmaking import Explainer, Explanation, GroupRule, LimitRules, Policy, Tree
 from kettle_services.negotiator.domain.accountant import Standing
 from kettle_services.negotiator.domain.cycle import Outcome, fresh, negotiate
 from kettle_services.negotiator.domain.pool import Pool
@@ -151,3 +151,38 @@ def test_a_request_that_depends_on_the_slot_is_no_fault_where_there_is_none_to_a
     wants = submitter("alice", (1, 1, job(RequestMemory=Expr("TARGET.Memory / 3"))))
     assert "no_slots" == of(cycle(pool([], wants)), "alice").cause
     assert "busy" == of(cycle(pool([slot(State="Claimed")], wants)), "alice").cause
+
+
+@pytest.mark.parametrize(
+    ("start", "requirements", "times"),
+    [
+        ("true", "TARGET.Memory >= RequestMemory", 1),
+        ("TARGET.ProcId < 1000", "TARGET.Memory >= RequestMemory", 20),
+        ("true", "TARGET.Memory >= RequestMemory && ProcId >= 0", 20),
+    ],
+)
+def test_jobs_that_nobody_can_tell_apart_are_explained_once(
+    monkeypatch: pytest.MonkeyPatch, start: str, requirements: str, times: int
+) -> None:
+    """What is said of each is the same as if it was the only one."""
+    looked: list[ClassAd] = []
+    explain = Explainer.explain
+
+    def counted(self: Explainer, job: ClassAd) -> Explanation:
+        looked.append(job)
+        return explain(self, job)
+
+    def asking(number: int) -> Ad:
+        return {**job(), "ProcId": number, "RequestMemory": 1 << 30, "Requirements": Expr(requirements)}
+
+    one = pool([slot(Start=Expr(start))])
+    for number in range(20):
+        one.submitter(f"Submitter.u{number}", submitter(f"u{number}", (1, 1, asking(number))))
+    monkeypatch.setattr(Explainer, "explain", counted)
+
+    outcome = cycle(one)
+
+    assert times == len(looked)
+    assert 20 == len(outcome.rejections)
+    alone = pool([slot(Start=Expr(start))], submitter("u7", (1, 1, asking(7))))
+    assert of(cycle(alone), "u7").clauses == of(outcome, "u7").clauses

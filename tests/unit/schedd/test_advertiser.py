@@ -12,9 +12,10 @@ from kettle.testing.bus_adapters import MemoryWorld
 from kettle_services.schedd.domain.negotiation.concurrency_limits import MOST_NAMES
 from kettle_services.schedd.negotiation.advertiser import ScheddAdvertiser
 from kettle_services.schedd.settings import ScheddSettings
+from kettle_wire.ads import Ad
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.commands.schedd import MatchedSlot
-from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted
+from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, JobEdited
 from kettle_wire.identity import daemon
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import ad_key
@@ -115,3 +116,25 @@ async def test_the_largest_sum_of_limits_can_be_read(tmp_path: Path) -> None:
 
         assert len(encoded) < 1 << 18
         assert 1e15 == min(msgspec.msgpack.decode(encoded, type=SubmitterAd).limits.values())
+
+
+async def test_what_is_shown_of_a_job_is_made_again_when_the_job_is_another(tmp_path: Path) -> None:
+    """Not each time that an ad is made: of very many submitters few have jobs that begin or end."""
+    async with schedd(tmp_path) as ap:
+        shown, _ = await adverts(ap)
+
+        def pictures() -> list[Ad]:
+            ad = shown.submitter_ad("eve")
+            assert ad is not None
+            return [request.ad for request in ad.requests]
+
+        first = pictures()
+        assert first
+        assert all(one is again for one, again in zip(first, pictures(), strict=True))
+
+        stream = f"job/{first[0]['ClusterId']}.{first[0]['ProcId']}"
+        await ap.recorder.record([(stream, JobEdited(attributes={"JobPrio": 7}))])
+
+        assert 7 == pictures()[0]["JobPrio"]
+        ap.recorder.queue.significant = ("Owner", "Iwd")
+        assert all(one is not again for one, again in zip(first, pictures(), strict=True))

@@ -44,19 +44,21 @@ class Draft:
         """
         name = stored.id.name
         try:
-            fd = self._blank(f"{state}/{DRAFTS}/{name}")
-            _write_all(fd, _encode(stored))
+            fd, data = self._opened(f"{state}/{DRAFTS}/{name}"), _encode(stored)
+            _write_all(fd, data)
+            os.ftruncate(
+                fd, len(data)
+            )  # only what is too long: a file system gives no block back, and looks for none
             os.link(self._path, f"{state}/{REPORTS}/{name}")  # noqa: PTH119, RUF100 - strings: once per job
         except OSError:  # no room, no second names here, or the startd has cleared the drafts away just now
             self.close()
             store(f"{state}/{REPORTS}", stored)
 
-    def _blank(self, path: str) -> int:
-        """The file, empty: the one that we have, if its only name is the one that we gave it."""
+    def _opened(self, path: str) -> int:
+        """The file, at its beginning: the one that we have, if its only name is the one that we gave it."""
         if self._fd != _NO_DRAFT:
             about = os.stat(self._path)  # noqa: PTH116 - once per job
             if about.st_ino == self._inode and about.st_nlink == 1:
-                os.ftruncate(self._fd, 0)
                 os.lseek(self._fd, 0, os.SEEK_SET)
                 return self._fd
             self.close()

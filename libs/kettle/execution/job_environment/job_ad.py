@@ -2,6 +2,7 @@
 
 import posixpath
 import signal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kettle.transfer.file_lists import Remaps, is_url, items, remaps
@@ -190,8 +191,16 @@ def long_form(ad: Ad) -> str:
     An expression's text stands as it came.  A line break in a string is written as a blank: the old syntax has no other
     way, and what reads these files reads lines.
     """
-    names = sorted(ad, key=str.lower)
-    return "".join(f"{name} = {old_form(ad[name])}\n" for name in names)
+    pairs = [(name, ad[name]) for name in sorted(ad, key=str.lower)]
+    return "".join([_line(*pair) if isinstance(pair[1], float) else _known_line(*pair) for pair in pairs])
+
+
+def _line(name: str, value: Scalar) -> str:
+    return f"{name} = {old_form(value)}\n"
+
+
+_known_line: Final = lru_cache(maxsize=256, typed=True)(_line)
+"""Jobs that follow one another in a process have most in common; of numbers 0.0 and -0.0 are equal, and not the same."""
 
 
 def old_form(value: Scalar) -> str:

@@ -43,6 +43,10 @@ class Sandbox:
         except FileExistsError:
             self.remove()
             os.mkdir(self.path, 0o700)  # noqa: PTH102
+        self.own()
+
+    def own(self) -> None:
+        """Give the directory to the job's account."""
         self._own(self.path)
 
     def place(self, file: Input) -> None:

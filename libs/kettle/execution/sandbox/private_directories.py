@@ -16,8 +16,8 @@ from typing import Final
 PRIVATE: Final = ".private"
 """Their place in the sandbox; a name that jobs give to directories of their own, as `tmp`, would be taken from them."""
 
-_SPARE: Final = "private_"
-"""The beginning of the name of those that wait; the process id of their starter follows."""
+_SPARES: Final = ("private", "sandbox")
+"""What is kept for the next job of a starter, with the process id of the starter behind it."""
 _ANYBODY: Final = stat.S_ISVTX | 0o777
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -58,25 +58,25 @@ def keep(sandbox: str, place: tuple[int, int]) -> bool:
     about = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - hot
     if (about.st_dev, about.st_ino) != place:
         return False
-    os.rename(path, _spare(posixpath.dirname(sandbox)))  # noqa: PTH104 - hot
+    os.rename(path, spare(posixpath.dirname(sandbox)))  # noqa: PTH104 - hot
     return True
 
 
 def give(sandbox: str) -> None:
     """Put those that were kept into another sandbox; raises FileNotFoundError: they are gone."""
-    os.rename(_spare(posixpath.dirname(sandbox)), f"{sandbox}/{PRIVATE}")  # noqa: PTH104 - hot
+    os.rename(spare(posixpath.dirname(sandbox)), f"{sandbox}/{PRIVATE}")  # noqa: PTH104 - hot
 
 
 def release(execute: str) -> None:
     """Remove those that wait for another job of this process."""
-    _remove(_spare(execute))
+    _remove(spare(execute))
 
 
 def remove_spares(execute: str) -> None:
-    """Remove all that wait, also those of starters that died; one that lives makes others."""
+    """Remove all that is kept, also by starters that died; one that lives makes others."""
     with suppress(FileNotFoundError):
         for name in os.listdir(execute):  # noqa: PTH208 - short
-            if name.startswith(_SPARE):
+            if name.partition("_")[0] in _SPARES:
                 _remove(f"{execute}/{name}")
 
 
@@ -90,8 +90,9 @@ def is_below(path: str, directory: str) -> bool:
     return path == directory or path.startswith(f"{directory}/")
 
 
-def _spare(execute: str) -> str:
-    return f"{execute}/{_SPARE}{os.getpid()}"
+def spare(execute: str, what: str = "private") -> str:
+    """Where something is kept for the next job of this process."""
+    return f"{execute}/{what}_{os.getpid()}"
 
 
 def _check(place: int) -> None:

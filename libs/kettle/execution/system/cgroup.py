@@ -147,13 +147,23 @@ def _below(path: str) -> list[str]:
 def _remove(path: str) -> bool:
     for _ in range(_REMOVE_TRIES):
         try:
-            for inner in _below(path):
-                os.rmdir(inner)  # noqa: PTH106 - as above
             os.rmdir(path)  # noqa: PTH106 - as above
         except FileNotFoundError:
             return True
         except OSError:
-            time.sleep(_REMOVE_PAUSE_S)
+            if not _remove_below(path):
+                time.sleep(_REMOVE_PAUSE_S)
         else:
             return True
     return False
+
+
+def _remove_below(path: str) -> bool:
+    """Remove the groups that the job has made; whether there were some, and now there are none."""
+    inner = _below(path)
+    try:
+        for group in inner:
+            os.rmdir(group)  # noqa: PTH106 - as above
+    except OSError:
+        return False
+    return bool(inner)

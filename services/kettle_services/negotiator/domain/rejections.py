@@ -1,15 +1,17 @@
 """Why demand is not met, worked out as far as it is new and as a cycle has time for."""
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 import msgspec
 
-from kettle.classad import Context
+from kettle.classad import ClassAd, Context
+from kettle.jobs.significant_attributes import MOST
 from kettle.matchmaking import Explainer, Explanation, Limit, Unmet
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.negotiator.domain.preemption_refusals import PreemptionRefusals
-from kettle_wire.ads import Ad
+from kettle_wire.ads import Ad, Expr
 from kettle_wire.events import Clause, Rejection
 
 NO_MATCH: Final = "no match found"
@@ -38,6 +40,11 @@ _MOST: Final = 100
 _NEARLY: Final = 1 - 1e-9
 _EVERY: Final = 2.0
 """Seconds for which an explanation holds although the slots have changed."""
+
+_NAMES_OF_JOB: Final = frozenset({"clusterid", "jobprio", "owner", "procid", "user"})
+"""What a schedd says of each job that stands for others, whether a machine asks for it or not."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 Key = tuple[str, str, int]
 
@@ -86,6 +93,31 @@ class Reason(msgspec.Struct):
         return self.version == version or (now < self.at + _EVERY and self.rejection.slots > 0)
 
 
+class Explanations:
+    """
+    What slots are for jobs, in one cycle: worked out once for those that neither a machine nor they themselves can tell apart.
+    """
+
+    def __init__(self, explainer: Explainer, asked: AbstractSet[str]) -> None:
+        """`asked`: what machines ask of jobs, in lower case; a part of it where they ask very much."""
+        self._explainer = explainer
+        self._ignored = _NAMES_OF_JOB - asked if len(asked) < MOST else frozenset[str]()
+        self._known: dict[bytes, Explanation] = {}
+
+    def of(self, job: ClassAd) -> Explanation:
+        """The explanation for a job."""
+        key = self._key(job.to_wire())
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._explainer.explain(job)
+        return found
+
+    def _key(self, ad: Ad) -> bytes:
+        own = "\0".join(value.expr for value in ad.values() if isinstance(value, Expr)).lower()
+        ignored = {name for name in self._ignored if name not in own}
+        return _encode({name: value for name, value in ad.items() if name.lower() not in ignored})
+
+
 class Reasons:
     """The last reasons of each waiting autocluster; one that was never explained comes before all others."""
 
@@ -121,11 +153,12 @@ class Reasons:
         most = max(1, min(_MOST, _LOOKS // max(1, len(pool.slots))))
         if stale:
             slots = pool.machines()
-            explainer, protected = Explainer(pool.slots, slots, context), withholding()
+            explanations = Explanations(Explainer(pool.slots, slots, context), pool.asked.names)
+            protected = withholding()
             most = max(1, min(most, _LOOKS // max(1, len(slots) + protected.slots)))
             for key in stale[:most]:
                 one = waiting[key]
-                rejection = _reject(explainer, protected, len(slots), one, kept[key])
+                rejection = _reject(explanations, protected, len(slots), one, kept[key])
                 self._said[key] = Reason(
                     jobs[key],
                     pool.slots.news,
@@ -188,11 +221,11 @@ def _with_kept(busy: str, unmet: Unmet, kept: Kept) -> str:
 
 
 def _reject(
-    explainer: Explainer, protected: PreemptionRefusals, slots: int, unmet: Unmet, kept: Kept
+    explanations: Explanations, protected: PreemptionRefusals, slots: int, unmet: Unmet, kept: Kept
 ) -> Rejection:
     explained = Explanation(able=0, refusals=[], fault=unmet.fault)
     if unmet.fault is None:
-        explained = explainer.explain(unmet.demand.job)
+        explained = explanations.of(unmet.demand.job)
     reached = f"{CONCURRENCY}: {', '.join(unmet.reached)}"
     busy = reached if unmet.reached else _with_kept(_LIMITS[unmet.limit], unmet, kept)
     reason = explained.fault or (NO_SLOTS if not slots else busy if explained.able else NO_MATCH)

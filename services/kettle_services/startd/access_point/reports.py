@@ -19,13 +19,13 @@ from kettle.execution.input_files.kept_outputs import KeptOutputs
 from kettle.execution.sandbox.directory import remove_tree
 from kettle.retry.backoff import Backoff
 from kettle.retry.loop import Waits
-from kettle_services.startd.domain.report_pacing import ReportPacing
+from kettle_services.startd.domain.report_pacing import BRIEF_S, ReportPacing
 from kettle_wire.attempts import AttemptResult, Ending
 from kettle_wire.codes import RefusalCode, VacateCode
 from kettle_wire.commands.startd import ClaimKey
 from kettle_wire.jobs import JobId
 from kettle_wire.subjects import Subjects
-from kettle_wire.worker_reports import FinalReport, Report, ReportKey
+from kettle_wire.worker_reports import FinalReport, Report, ReportKey, Started
 
 _log: Final = logging.getLogger(__name__)
 _BATCH_BYTES: Final = 256 * 1024
@@ -96,7 +96,11 @@ class ReportDelivery:
         return {*self._boxes, *self._filled, *self._senders}
 
     def send_once(self, schedd: str, report: Report) -> None:
-        """Send a report once; it is lost if this process dies before the bus has it."""
+        """
+        Send a report once; it is lost if this process dies before the bus has it.
+
+        That a job runs is sent with the next report, which may be of its end, or after `BRIEF_S`.
+        """
         if schedd not in self._boxes:
             self._boxes[schedd], self._filled[schedd], self._rushes[schedd] = (
                 [],
@@ -107,8 +111,16 @@ class ReportDelivery:
             self._senders[schedd] = sender
         self._boxes[schedd].append(report)
         self._rushes[schedd].came(self._loop.time())
-        self._filled[schedd].set()
         self._quiet.clear()
+        if isinstance(report.body, Started):
+            self._loop.call_later(BRIEF_S, self._send_now, schedd)
+        else:
+            self._send_now(schedd)
+
+    def _send_now(self, schedd: str) -> None:
+        """Have what there is for a schedd sent, if it was not sent meanwhile."""
+        if self._boxes.get(schedd):
+            self._filled[schedd].set()
 
     @property
     def unconfirmed(self) -> int:
@@ -269,7 +281,7 @@ class ReportDelivery:
         box, filled, rush = self._boxes[schedd], self._filled[schedd], self._rushes[schedd]
         subject = self._subjects.work(schedd, self._startd)
         waits, joined, alone = Waits(_BACKOFF), False, False
-        while await self._wanted(filled):
+        while await self._wanted(filled) or box:
             if gathering := rush.wait:
                 await asyncio.sleep(gathering)
             limit = self._bus.payload_limit

@@ -9,6 +9,8 @@ from typing import Final
 
 GATHER_S: Final = 0.006
 """How long the first report of a message waits for others in a rush."""
+BRIEF_S: Final = 0.02
+"""How long it is not said that a job runs, if there is nothing else to say: one that is over by then is one message."""
 _WORTH: Final = 2.0
 """So many more have to be expected in that time."""
 _LONGEST_S: Final = 0.05

@@ -104,8 +104,14 @@ def enclosure_of(spec: JobSpec, job: JobAd, sandbox: str) -> Enclosure | None:
         isolation = msgspec.structs.replace(isolation, directories=tuple(dict.fromkeys(directories)))
     if isolation == _NONE:
         return None
-    owner = job.text("User") or job.text("Owner") or ""
-    return Enclosure(isolation=isolation, sandbox=sandbox, owner=(spec.schedd, owner), memory=spec.memory)
+    return Enclosure(
+        isolation=isolation, sandbox=sandbox, owner=(spec.schedd, owner_of(job)), memory=spec.memory
+    )
+
+
+def owner_of(job: JobAd) -> str:
+    """Whose job it is, as its access point calls the person."""
+    return job.text("User") or job.text("Owner") or ""
 
 
 def _more_directories(job: JobAd) -> list[str]:

@@ -15,6 +15,7 @@ from kettle.execution.attempts.messages import Hello
 from kettle.execution.attempts.stored_reports import Draft
 from kettle.execution.processes.kept_namespaces import NamespaceKeeper
 from kettle.execution.sandbox.directory import Sandbox, release_execute
+from kettle.execution.sandbox.spare import SpareSandbox
 from kettle.execution.system.cgroup import Cgroup
 from kettle.retry.backoff import Backoff
 from kettle_services.starter.execution.process_tree import ProcessTree
@@ -37,6 +38,7 @@ class StarterProcess:
         self.line = line
         self.lifeline_fd = lifeline_fd
         self.namespaces = NamespaceKeeper()
+        self.spare = SpareSandbox()
         self._draft = Draft()
 
     def store_final_report(
@@ -65,6 +67,7 @@ class StarterProcess:
     def close(self) -> None:
         """No more jobs."""
         self.namespaces.drop()
+        self.spare.drop()
         self._draft.close()
         self.line.close()
 
