@@ -255,7 +255,7 @@ TABLE: Final[dict[str, tuple[str, ...]]] = {
     "idle": (),
 }
 """What docs/explanation/performance.md shows, in its order, and what of it."""
-SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nqueue {count}\n"
+SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nrequest_disk = 1MB\nqueue {count}\n"
 
 
 def calibrate() -> dict[str, Any]:
