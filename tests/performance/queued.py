@@ -23,13 +23,26 @@ CASES: Final = {
     "100000_in_1000": (100_000, 1000, ""),
 }
 """Jobs, clusters, and what else the description says."""
+_MEASURED: Final = ("VmRSS:", "VmHWM:", "Private_Clean:", "Private_Dirty:")
 
 
 def resident_mib(pool: ThrowawayPool) -> dict[str, float]:
-    """The schedd's memory now, and the most that it ever was, MiB."""
-    lines = Path(f"/proc/{pool.pid('schedd')}/status").read_text().splitlines()
-    found = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines if line.startswith("Vm")}
-    return {"rss_mib": round(found["VmRSS"], 1), "peak_mib": round(found["VmHWM"], 1)}
+    """
+    The schedd's memory now, and the most that it ever was, MiB; and what of it is nobody else's: it shares the modules of all services with
+    the process that it is forked from.
+    """
+    process = Path(f"/proc/{pool.pid('schedd')}")
+    lines = [
+        *(process / "status").read_text().splitlines(),
+        *(process / "smaps_rollup").read_text().splitlines(),
+    ]
+    found = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines if line.startswith(_MEASURED)}
+    own = found["Private_Clean"] + found["Private_Dirty"]
+    return {
+        "rss_mib": round(found["VmRSS"], 1),
+        "peak_mib": round(found["VmHWM"], 1),
+        "own_mib": round(own, 1),
+    }
 
 
 async def measure(directory: Path, jobs: int, clusters: int, pace: str) -> dict[str, float]:

@@ -95,7 +95,7 @@ class Saved:
             if change.state is None:
                 self.rows.pop(change.stream, None)
             else:
-                self.rows[change.stream] = change.version or version, change.state
+                self.rows[change.stream] = version, change.state
 
 
 def fold(queue: Queue, saved: Saved, frame: Frame) -> None:
@@ -153,31 +153,58 @@ def lived(
 def test_many_at_once_are_each_of_them(said: list[tuple[set[int], Command]], column: list[str]) -> None:
     """
     Commands are recorded in as few events as possible, and with one event for each job: the expansion of the one log is
-    the other, and every fold comes to the same, down to the rows of the working set.
+    the other, and every fold comes to the same, and so do queues that are restored from the rows of both.
     """
     many, queue, saved = lived(said, column, together=True)
     single, other, rows = lived(said, column, together=False)
     assert [expanded(frame).entries for frame in many.frames] == [frame.entries for frame in single.frames]
     assert picture(other) == picture(queue)
     assert numbered(rows) == numbered(saved)
-    again = Queue("ap")
-    restore(again, ((stream, state) for stream, (_, state) in saved.rows.items()))
+    again, once_more = restored(saved), restored(rows)
+    assert picture(again) == picture(once_more)
     assert picture(again)["jobs"] == picture(queue)["jobs"]
-    assert again.clusters.keys() == queue.clusters.keys()
-    assert [each.together for each in again.clusters.values()] == [
-        each.together for each in queue.clusters.values()
-    ]
     assert told(many) == told(single)
+
+
+@given(steps, columns, st.integers(0, 15))
+def test_a_working_set_has_what_many_have_in_common(
+    said: list[tuple[set[int], Command]], column: list[str], cut: int
+) -> None:
+    """
+    A queue that is restored at any moment and goes on is the one that went on, and so are the rows that it saves, and the numbers of the
+    streams of its jobs.
+    """
+    log, queue, saved = lived(said[:cut], column, together=True)
+    again = restored(saved)
+    for frame in lived(said, column, together=True)[0].frames[len(log.frames) :]:
+        rows = Saved()
+        rows.rows = dict(saved.rows)
+        fold(queue, saved, frame)
+        fold(again, rows, frame)
+        assert (picture(queue)["jobs"], saved.rows) == (picture(again)["jobs"], rows.rows)
+    log, queue, saved = lived(said, column, together=True)
+    for each in (queue, restored(saved)):
+        numbers = {
+            job: each.version(job) or saved.rows.get(job_stream(job), (0, b""))[0] for job in each.jobs
+        }
+        assert {job: log.versions.get(job_stream(job), 0) for job in queue.jobs} == numbers
+
+
+def restored(saved: Saved) -> Queue:
+    """The queue of a working set."""
+    queue = Queue("ap")
+    restore(queue, ((stream, state) for stream, (_, state) in saved.rows.items()))
+    return queue
 
 
 def numbered(saved: Saved) -> dict[str, tuple[int, bytes]]:
     """
-    The rows but that of the event of many; what has left a cluster has the number of whatever was recorded last.
+    The rows that are none of jobs; what has left a cluster has the number of whatever was recorded last.
     """
     return {
         stream: (0 if "#" in stream else version, state)
         for stream, (version, state) in saved.rows.items()
-        if not stream.startswith("jobs/")
+        if not stream.startswith(("jobs/", "job/"))
     }
 
 

@@ -92,6 +92,7 @@ class Shard:
         self._head = tenure.head
         self._answers = FirstAnswers(answered, keep=answers)
         self._versions: dict[str, int] = {}
+        self._number: Callable[[str], int] = lambda _stream: 0
         self._sinks: list[Callable[[Frame], None]] = []
         self._closed: deque[_Batch] = deque()
         self._open = _Batch()
@@ -141,7 +142,13 @@ class Shard:
         """
         The version of the stream's last event, committed or not; 0: none, or none that this owner knows.
         """
-        return self._versions.get(stream, 0)
+        return self._versions.get(stream) or self._number(stream)
+
+    def number_by(self, version: Callable[[str], int]) -> None:
+        """
+        From now on ask this for the version of a stream that is not known here, because its last event was one of many streams; 0: none.
+        """
+        self._number = version
 
     def adopt(self, versions: Mapping[str, int]) -> None:
         """Take the versions of live streams from the working set and from the frames folded after it."""
@@ -294,7 +301,7 @@ class Shard:
         versions, size = self._versions, len(changes) * ENTRY_OVERHEAD_BYTES
         entries: list[Entry] = []
         for stream, event in changes:
-            version = versions[stream] = versions.get(stream, 0) + 1
+            version = versions[stream] = (versions.get(stream) or self._number(stream)) + 1
             data, note = encode(event), meta(stream) if meta else b""
             entries.append(Entry(stream, version, tag_of(event), data, note))
             size += len(data) + len(note) + len(stream)

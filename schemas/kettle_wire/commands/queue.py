@@ -5,6 +5,7 @@ It stands apart from the rest of what a schedd is asked (`kettle_wire.commands.s
 commands that ask one question and end should load no more than the question.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -81,13 +82,33 @@ class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 Outcome = Literal["done", "not_found", "bad_status", "already_done", "denied", "too_large"]
 
 
-class JobOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class JobOutcome(msgspec.Struct, frozen=True, gc=False):
     """What an action did to one job."""
 
     job: JobId
     outcome: Outcome
     status: str = ""
     """The job's status at that moment: idle, running, suspended, vacating, held, removed, completed."""
+
+
+class OutcomeRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What an action did to each of some jobs of a cluster whose numbers follow each other."""
+
+    cluster: int
+    first: int
+    count: int
+    outcome: Outcome
+    status: str = ""
+    """As in `JobOutcome`."""
+
+
+def outcomes_of(runs: Iterable[OutcomeRun]) -> list[JobOutcome]:
+    """One outcome for each job."""
+    return [
+        JobOutcome(JobId(run.cluster, proc), run.outcome, run.status)
+        for run in runs
+        for proc in range(run.first, run.first + run.count)
+    ]
 
 
 class FactoryOutcome(msgspec.Struct, frozen=True, array_like=True):
@@ -100,12 +121,17 @@ class FactoryOutcome(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Acted(msgspec.Struct, frozen=True, kw_only=True):
-    """One outcome per job that the selection named or found."""
+    """What became of each job that the selection named or found."""
 
-    outcomes: list[JobOutcome]
+    runs: list[OutcomeRun]
     position: Position
     factories: list[FactoryOutcome] = []
     """Of the clusters in the selection whose jobs are made little by little."""
+
+    @property
+    def outcomes(self) -> list[JobOutcome]:
+        """One outcome for each job."""
+        return outcomes_of(self.runs)
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -26,6 +26,7 @@ from kettle_wire.commands.schedd import (
     JobAds,
     JobEvents,
     JobOutcome,
+    OutcomeRun,
     QueryEvents,
     QueryJobs,
     RecordedEvent,
@@ -180,7 +181,8 @@ class FakePool:
             outcomes.append(JobOutcome(job, "done", status))
         known = {one.job for one in outcomes}
         outcomes += [JobOutcome(job, "not_found") for job in request.select.jobs if job not in known]
-        answer = Acted(outcomes=outcomes, position=await self.record(*changes))
+        runs = [OutcomeRun(one.job.cluster, one.job.proc, 1, one.outcome, one.status) for one in outcomes]
+        answer = Acted(runs=runs, position=await self.record(*changes))
         self.answers[request.id] = answer
         return answer
 

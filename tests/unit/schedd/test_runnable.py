@@ -1,10 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kettle_services.schedd.domain.queue.runnable import Runnable
+from kettle_services.schedd.domain.queue.runnable import PAGE, Runnable
 from kettle_wire.jobs import JobId
 
-procs = st.lists(st.integers(0, 30), max_size=20)
+procs = st.sets(st.integers(0, 30) | st.integers(PAGE - 3, PAGE + 3), min_size=1, max_size=20).map(sorted)
 
 
 def test_a_place_that_was_left_does_not_count() -> None:
@@ -34,6 +34,7 @@ def test_the_best_is_the_first_of_those_that_are_in(
             runnable.discard([JobId(1, proc) for proc in some], priority)
             there -= places
         assert len(there) == len(runnable)
+        assert sorted((urgency, proc) for urgency, _, proc in runnable.first(40)) == sorted(there)[:40]
         if look:
             first = min(there, default=None)
             best = runnable.best()

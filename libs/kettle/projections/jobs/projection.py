@@ -14,6 +14,7 @@ from kettle.eventsourcing.projection import Decoded, Tx
 from kettle.jobs.attempts import Run
 from kettle.jobs.history import Changes, Happened, JobHistory, Submission, touched
 from kettle.projections.jobs import rows
+from kettle.projections.jobs.held_together import HeldTogether, in_parts
 from kettle.projections.stored_projection import Sweeper, microseconds
 from kettle.storage.queries import load
 from kettle_wire import events
@@ -89,6 +90,31 @@ class Jobs:
 
     async def apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
         """See `Projection.apply`."""
+        for part in in_parts(frames):
+            if isinstance(part, HeldTogether):
+                await self._apply_together(tx, part)
+            else:
+                await self._apply(tx, part)
+        if (day := self._sweeper.due(frames)) is not None:
+            shard = frames[0][0].shard
+            await tx.execute(_QUERIES["forget_minutes"], shard, day)
+            await tx.execute(_QUERIES["forget_claims"], shard, day)
+
+    async def _apply_together(self, tx: Tx, held: HeldTogether) -> None:
+        """
+        Their rows and the depths of their owners; their ads are read again when somebody speaks of one of them.
+        """
+        shard, ranges = held.frame.shard, rows.columns(held.ranges())
+        if (present := self._present.get(shard)) is not None:
+            for job in present.ads.keys() & set(held.jobs):
+                del present.ads[job]
+                present.runs.pop(job, None)
+        counts = await tx.fetch(_QUERIES["statuses"], shard, *ranges)
+        done = await tx.execute(_QUERIES["become"], shard, *ranges, *rows.of_all(held))
+        _found_all(done, len(held.jobs))
+        await tx.execute(_QUERIES["deepen"], shard, *rows.columns(rows.depths_of_all(held, counts)))
+
+    async def _apply(self, tx: Tx, frames: Sequence[Decoded]) -> None:
         shard = frames[0][0].shard
         jobs = set(touched(frame for frame, _ in frames).values())
         clusters = await self._clusters(tx, shard, {job.cluster for job in jobs})
@@ -105,16 +131,11 @@ class Jobs:
             self._submissions.keep(shard, number, submission)
         for name, columns in statements:
             done = await tx.execute(_QUERIES[name], shard, *columns)
-            if name in _EXACT and int(done.rpartition(" ")[2]) != len(columns[0]):
-                raise MissingRowError(
-                    f"of {len(columns[0])} jobs that were in the queue, only {done} are in the table live"
-                )
+            if name in _EXACT:
+                _found_all(done, len(columns[0]))
         await _depart(tx, shard, changes)
         await _end(tx, shard, changes)
         self._keep_present(shard, _Present(frames[-1][0].number + 1, past.present, past.runs))
-        if (day := self._sweeper.due(frames)) is not None:
-            await tx.execute(_QUERIES["forget_minutes"], shard, day)
-            await tx.execute(_QUERIES["forget_claims"], shard, day)
 
     def _take_present(self, shard: str, frame: int) -> _Present:
         """
@@ -144,6 +165,12 @@ class Jobs:
                     found[row["cluster"]] = submission
                     self._submissions.keep(shard, row["cluster"], submission)
         return found
+
+
+def _found_all(done: str, jobs: int) -> None:
+    """Raise if a statement, which has done this, has not found the row of every job."""
+    if int(done.rpartition(" ")[2]) != jobs:
+        raise MissingRowError(f"of {jobs} jobs that were in the queue, only {done} are in the table live")
 
 
 async def _jobs(tx: Tx, shard: str, jobs: Iterable[JobId]) -> dict[JobId, list[Happened]]:

@@ -54,6 +54,26 @@ UPDATE live l SET (happened, status, entered_at, attempts, slot, claim, assigned
         n.hold_reason)
   FROM n WHERE l.ctid = n.place;
 
+-- name: statuses
+-- Of ranges of jobs of clusters, how many are of which owner and status.
+SELECT l.owner, l.status, count(*)
+  FROM unnest($2::integer[], $3::integer[], $4::integer[]) AS r (cluster, first, last),
+       LATERAL (SELECT owner, status FROM live
+                 WHERE shard = $1 AND cluster = r.cluster AND proc BETWEEN r.first AND r.last OFFSET 0) AS l
+ GROUP BY l.owner, l.status;
+
+-- name: become
+-- Add the same to what happened to all jobs of such ranges, and say how they are now.
+WITH r AS (
+    SELECT place.ctid AS place
+      FROM unnest($2::integer[], $3::integer[], $4::integer[]) AS r (cluster, first, last),
+           LATERAL (SELECT ctid FROM live
+                     WHERE shard = $1 AND cluster = r.cluster AND proc BETWEEN r.first AND r.last OFFSET 0) AS place
+)
+UPDATE live l SET (happened, status, entered_at, hold_reason) =
+       (l.happened || $5::bytea, $6::integer, $7::timestamptz, $8::text)
+  FROM r WHERE l.ctid = r.place;
+
 -- name: leave
 -- Jobs are not in the queue any more.
 WITH d AS (

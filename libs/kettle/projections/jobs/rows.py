@@ -9,6 +9,7 @@ import msgspec
 from kettle.eventsourcing.projection import Decoded
 from kettle.jobs.attempts import US
 from kettle.jobs.history import MINUTE, Changes, Happened
+from kettle.projections.jobs.held_together import HeldTogether, moved
 from kettle.projections.jobs.searchable_attributes import COLUMNS, Common, is_like_others, searchable
 from kettle.projections.stored_projection import instant, storable
 from kettle_wire import events
@@ -114,6 +115,24 @@ def of_claims(frames: Iterable[Decoded]) -> list[Statement]:
                 case _:
                     pass
     return _wanted(("grant", columns(granted)), ("end", columns(ended)))
+
+
+def of_all(held: HeldTogether) -> list[object]:
+    """What is the same in the rows of jobs that were held or released together: of the statement `become`."""
+    happened = [Happened(held.frame.at, held.data)]
+    reason = None if held.reason is None else storable(held.reason)
+    return [_packed(happened), int(held.status), _seconds(held.frame.at // US), reason]
+
+
+def depths_of_all(held: HeldTogether, counts: Iterable[tuple[str, int, int]]) -> Iterator[tuple[object, ...]]:
+    """The depths of their owners; `counts`: of each owner and status that they had, how many they were."""
+    minute = instant(held.frame.at // MINUTE * MINUTE)
+    of_owner: dict[str, list[tuple[int, int]]] = {}
+    for owner, status, count in counts:
+        of_owner.setdefault(owner, []).append((status, count))
+    for owner, of_status in of_owner.items():
+        d = moved(of_status, held.status)
+        yield owner, minute, True, d.idle, d.running, d.removed, d.held
 
 
 def columns(rows: Iterable[tuple[object, ...]]) -> list[list[object]]:

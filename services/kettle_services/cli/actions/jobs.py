@@ -12,7 +12,15 @@ from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import job_options, json_option, pool_options, selection, with_pool
 from kettle_services.cli.output.screen import Screen
-from kettle_wire.commands.schedd import Acted, Action, FactoryOutcome, JobOutcome, Outcome
+from kettle_wire.commands.queue import (
+    Acted,
+    Action,
+    FactoryOutcome,
+    JobOutcome,
+    Outcome,
+    OutcomeRun,
+    outcomes_of,
+)
 
 _LISTED = 20
 _PAST: Final[Mapping[Action, str]] = {
@@ -70,14 +78,14 @@ def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
             ]
         )
     else:
-        _tell(acted.outcomes, action, screen)
+        _tell(acted.runs, action, screen)
         for factory in acted.factories:
             _tell_factory(factory, action, screen)
-    counts: Counter[Outcome] = Counter(one.outcome for one in acted.outcomes)
+    counts: Counter[Outcome] = Counter(run.outcome for run in acted.runs)
     counts.update(one.outcome for one in acted.factories)
     if counts["done"] or counts["already_done"]:
         return 0
-    if not (acted.outcomes or acted.factories):
+    if not (acted.runs or acted.factories):
         what = " ".join(arguments.ids)
         raise CommandError(
             f"no job in the queue matches {what}; if it has ended, it is in: kettle history {what}"
@@ -87,16 +95,16 @@ def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
     return 1
 
 
-def _tell(outcomes: list[JobOutcome], action: Action, screen: Screen) -> None:
-    done = [one for one in outcomes if one.outcome == "done"]
-    already = [one for one in outcomes if one.outcome == "already_done"]
-    for group, word in ((done, ""), (already, "already ")):
-        if len(group) > _LISTED:
-            screen.say(f"{counted(len(group), 'job')} {word}{_PAST[action]}.")
+def _tell(runs: list[OutcomeRun], action: Action, screen: Screen) -> None:
+    for outcome, word in (("done", ""), ("already_done", "already ")):
+        group = [run for run in runs if run.outcome == outcome]
+        number = sum(run.count for run in group)
+        if number > _LISTED:
+            screen.say(f"{counted(number, 'job')} {word}{_PAST[action]}.")
         else:
-            for one in group:
+            for one in outcomes_of(group):
                 screen.say(f"Job {one.job} {word}{_PAST[action]}.")
-    failed = [one for one in outcomes if one.outcome not in {"done", "already_done"}]
+    failed = outcomes_of([run for run in runs if run.outcome not in {"done", "already_done"}])
     for one in failed[:_LISTED]:
         screen.trouble(_failure(one, action))
     if len(failed) > _LISTED:

@@ -203,7 +203,7 @@ def _group(select: Select, called: str, meant: str, condition: str) -> _Group:
 
 def _told(acted: Acted, group: _Group, deed: Deed, wanted: _Wanted) -> int:
     """Say it; 1 if nothing was done."""
-    done = any(one.outcome == "done" for one in acted.outcomes) or any(
+    done = any(run.outcome == "done" for run in acted.runs) or any(
         one.outcome == "done" for one in acted.factories
     )
     if not group.called:
@@ -216,7 +216,7 @@ def _told(acted: Acted, group: _Group, deed: Deed, wanted: _Wanted) -> int:
         sys.stdout.write(f"All jobs{what} have been {deed.done}\n")
         return 0
     sys.stderr.write(f"Couldn't find/{deed.verb} all jobs{what}\n")
-    return 0 if wanted.everything and not acted.outcomes else 1
+    return 0 if wanted.everything and not acted.runs else 1
 
 
 def _tell(one: JobOutcome, deed: Deed) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from kettle.bus.ports import Auditor, RefusedError
 from kettle_services.schedd.domain.queue.fold import Queue
 from kettle_wire.codes import RefusalCode
-from kettle_wire.commands.schedd import FactoryOutcome, JobOutcome
+from kettle_wire.commands.schedd import FactoryOutcome, Outcome
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.identity import Identity
 
@@ -30,15 +30,17 @@ class DeedsForOthers:
         caller: Identity,
         endpoint: Endpoint[Any, Any],
         what: str,
-        outcomes: Sequence[JobOutcome],
+        outcomes: Counter[tuple[int, Outcome]],
         factories: Sequence[FactoryOutcome] = (),
     ) -> Callable[[], None]:
         """
         What is to be called after the commit; whose the jobs are is looked up now, because they may be gone then.
+
+        `outcomes`: how many jobs of which cluster have which.
         """
         if self._auditor is None:
             return nothing
-        jobs = Counter((outcome.job.cluster, outcome.outcome) for outcome in outcomes)
+        jobs = Counter(outcomes)
         jobs.update({(each.cluster, each.outcome): each.unmade for each in factories})
         done, denied = Counter[str](), Counter[str]()
         for (cluster, outcome), number in jobs.items():

@@ -1,5 +1,7 @@
 """Changes of what was submitted: how fast the jobs of a cluster come into the queue."""
 
+from collections import Counter
+
 import msgspec
 
 from kettle.bus.ports import RefusedError
@@ -43,7 +45,7 @@ class FactoryEdits:
                 caller,
                 EDIT,
                 f"set {', '.join(sorted(request.attributes))}",
-                (),
+                Counter(),
                 [FactoryOutcome(number, "done", changed.unmade)],
             ),
         )

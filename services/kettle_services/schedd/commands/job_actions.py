@@ -1,15 +1,14 @@
 """What is done to jobs: hold, release, remove, and what is done to running ones."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from kettle.eventsourcing.command_pipeline import Decision
 from kettle_services.schedd.commands.deeds import DeedsForOthers
-from kettle_services.schedd.commands.selected_jobs import DecideJob, decide_each
+from kettle_services.schedd.commands.selected_jobs import DecideJobs, decide_each
 from kettle_services.schedd.domain.jobs.commands import Command, Hold, Release, Remove, RemoveX
 from kettle_services.schedd.domain.jobs.decide import Refused, decide
-from kettle_services.schedd.domain.jobs.job import Job
 from kettle_services.schedd.domain.jobs.orders import Order
 from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.submission.routes import taken_off
@@ -19,7 +18,7 @@ from kettle_services.schedd.queue.removed_along import removed_along
 from kettle_services.schedd.queue.selection import condition
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_services.schedd.shadows.dispatch import ShadowDispatch
-from kettle_wire.commands.schedd import ACT, Act, Acted, Action, JobOutcome, Outcome, Select
+from kettle_wire.commands.schedd import ACT, Act, Acted, Action, Outcome, Select
 from kettle_wire.endpoint import Position
 from kettle_wire.events import JobEvent
 from kettle_wire.identity import Identity
@@ -78,56 +77,53 @@ class JobActions:
             for number in list(self._factories.selected(request.select, only_if))
             if request.action in _OF_FACTORIES
         ]
-        of = _decisions(request, reason, person)
-        along: list[JobOutcome] = []
+        running: list[JobId] = []
+        of = _decisions(request, reason, person, running)
         if request.action == "remove" and (others := await removed_along(self._queue, request.select)):
             # They go first: where the service dies in between, a repeat finds them again by the job that says so.
-            recording, along = await decide_each(
-                self._recorder, self._settings, Select(jobs=others), person, of
-            )
-            self._recorder.record(recording)
-        changes, outcomes = await decide_each(self._recorder, self._settings, request.select, person, of)
+            along = await decide_each(self._recorder, self._settings, Select(jobs=others), person, of)
+            self._recorder.record(along.recording)
+        decided = await decide_each(self._recorder, self._settings, request.select, person, of)
 
         def reply(position: Position) -> Acted:
-            return Acted(outcomes=outcomes, position=position, factories=factories)
+            return Acted(runs=decided.runs, position=position, factories=factories)
 
-        tell = self._deeds.of(caller, ACT, request.action, outcomes, factories)
+        tell = self._deeds.of(caller, ACT, request.action, decided.counts, factories)
 
         def deliver() -> None:
             tell()
-            for outcome in (*along, *outcomes):
-                entry = self._queue.jobs.get(outcome.job)
-                if outcome.outcome == "done" and entry is not None and entry.job.claim:
-                    self._shadows.deliver_orders(outcome.job)
+            for job in running:
+                if (entry := self._queue.jobs.get(job)) is not None and entry.job.claim:
+                    self._shadows.deliver_orders(job)
 
-        return Decision(reply, changes, effect=deliver)
-
-
-def _decisions(request: Act, reason: str, person: str) -> DecideJob:
-    """What the action comes to for each job."""
-    if request.action == "unroute":
-        return lambda _job, entry: taken_off(entry, reason, person)
-    command_of = _COMMANDS[request.action]
-    if request.action == "hold" and request.subcode:
-        command_of = partial(Hold, subcode=request.subcode)
-    return _Decisions(command_of(reason, person)).of
+        return Decision(reply, decided.recording, effect=deliver)
 
 
-class _Decisions:
-    """What a command comes to, worked out once for jobs that are alike and come one after the other."""
+def _decisions(request: Act, reason: str, person: str, running: list[JobId]) -> DecideJobs:
+    """What the action comes to; jobs to which it is done and that run are added to `running`."""
+    command_of = _COMMANDS.get(request.action)
+    if command_of is None:
+        decide_one = partial(taken_off, reason=reason, by=person)
+    else:
+        if request.action == "hold" and request.subcode:
+            command_of = partial(Hold, subcode=request.subcode)
+        decide_one = partial(_decided, command=command_of(reason, person))
 
-    def __init__(self, command: Command) -> None:
-        self._command = command
-        self._state: Job | None = None
-        self._last: tuple[Sequence[JobEvent], Outcome] = (), "bad_status"
+    def of(
+        jobs: Sequence[JobId], entry: QueuedJob
+    ) -> Iterator[tuple[Sequence[JobId], Sequence[JobEvent], Outcome]]:
+        events, outcome = decide_one(entry)
+        if outcome == "done" and entry.job.claim:
+            running.extend(jobs)
+        yield jobs, events, outcome
 
-    def of(self, _job: JobId, entry: QueuedJob) -> tuple[Sequence[JobEvent], Outcome]:
-        """What is to be recorded of a job in this state, and what to answer."""
-        if (state := entry.job) is not self._state:
-            self._state = state
-            try:
-                events = decide(state, self._command)
-                self._last = events, "done" if events else "already_done"
-            except Refused:
-                self._last = (), "bad_status"
-        return self._last
+    return of
+
+
+def _decided(entry: QueuedJob, command: Command) -> tuple[Sequence[JobEvent], Outcome]:
+    """What is to be recorded of a job in this state, and what to answer."""
+    try:
+        events = decide(entry.job, command)
+    except Refused:
+        return (), "bad_status"
+    return events, "done" if events else "already_done"

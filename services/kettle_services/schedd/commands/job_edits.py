@@ -2,7 +2,7 @@
 Attributes that people set in the ads of jobs in the queue: one command for as many as they mean, one answer for each.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -24,7 +24,7 @@ from kettle_services.schedd.queue.recorder import QueueRecorder
 from kettle_services.schedd.settings import ScheddSettings
 from kettle_wire.ads import Scalar
 from kettle_wire.codes import RefusalCode, Universe
-from kettle_wire.commands.schedd import EDIT_JOBS, Acted, EditJobs, FactoryOutcome, JobOutcome, Outcome
+from kettle_wire.commands.schedd import EDIT_JOBS, Acted, EditJobs, FactoryOutcome, Outcome
 from kettle_wire.events import JobEdited, JobEvent
 from kettle_wire.identity import Identity
 from kettle_wire.jobs import JobId
@@ -63,7 +63,7 @@ class JobEdits:
             job_edits.check(edit)
         except Unacceptable as refusal:
             raise RefusedError(RefusalCode.REFUSED, str(refusal)) from refusal
-        changes, outcomes = await decide_each(
+        decided = await decide_each(
             self._recorder,
             self._settings,
             request.select,
@@ -77,18 +77,18 @@ class JobEdits:
             ).of,
             at_once=bool(edit.add_to_priority),
         )
-        factories = [] if request.select.jobs else self._untouched(outcomes)
+        factories = [] if request.select.jobs else self._untouched(decided.counts)
         names = ", ".join(sorted(edit.attributes)) or PRIORITY
         return Decision(
-            lambda position: Acted(outcomes=outcomes, position=position, factories=factories),
-            changes,
-            effect=self._deeds.of(caller, EDIT_JOBS, f"set {names}", outcomes),
+            lambda position: Acted(runs=decided.runs, position=position, factories=factories),
+            decided.recording,
+            effect=self._deeds.of(caller, EDIT_JOBS, f"set {names}", decided.counts),
         )
 
-    def _untouched(self, outcomes: Sequence[JobOutcome]) -> list[FactoryOutcome]:
+    def _untouched(self, outcomes: Iterable[tuple[int, Outcome]]) -> list[FactoryOutcome]:
         """Clusters whose further jobs will come as they were submitted: an edit is of jobs that are there."""
         queue = self._recorder.queue
-        edited = {one.job.cluster for one in outcomes if one.outcome in ("done", "already_done")}
+        edited = {cluster for cluster, outcome in outcomes if outcome in ("done", "already_done")}
         return [
             FactoryOutcome(cluster, "bad_status", factory.unmade)
             for cluster in sorted(edited & queue.unmade)
@@ -134,7 +134,14 @@ class _Decisions:
         self._known: dict[str, str] = {}
         self._size = 0
 
-    def of(self, job: JobId, entry: QueuedJob) -> tuple[Sequence[JobEvent], Outcome]:
+    def of(
+        self, jobs: Sequence[JobId], entry: QueuedJob
+    ) -> Iterator[tuple[Sequence[JobId], Sequence[JobEvent], Outcome]]:
+        """See `DecideJobs`: each by itself, since what they had before may differ."""
+        for job in jobs:
+            yield [job], *self._of(job, entry)
+
+    def _of(self, job: JobId, entry: QueuedJob) -> tuple[Sequence[JobEvent], Outcome]:
         """What is to be recorded of a job, and what to answer."""
         if entry.job.status in ("removed", "completed") and not entry.job.kept:
             return (), "bad_status"

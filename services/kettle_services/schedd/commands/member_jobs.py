@@ -64,7 +64,7 @@ class MemberJobs:
         select = Select(jobs=self._own(request.session, request.owner, request.clusters, request.jobs))
         owner = user(request.owner)
         if not select.jobs:
-            return Decision(lambda position: Acted(outcomes=[], position=position))
+            return Decision(lambda position: Acted(runs=[], position=position))
         if request.action != "edit":
             act = Act(id=request.id, action=request.action, select=select, reason=request.reason)
             return await self._act(act, owner)

@@ -83,7 +83,7 @@ class SpoolCommands:
                     await pieces.record_chunk()
                 entry = self._queue.jobs.get(job)
                 if entry is not None and (event := released(entry.job, each)) is not None:
-                    pieces.add(job, entry.job, [event])
+                    pieces.add([job], entry.job, [event])
         return Decision(lambda position: SpooledReleased(position=position), pieces.take_rest())
 
     def _jobs(self, cluster: int, procs: Procs) -> Iterator[JobId]:

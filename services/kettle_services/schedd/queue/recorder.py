@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kettle.eventsourcing.command_pipeline import Recording
@@ -12,13 +12,14 @@ from kettle.eventsourcing.shard import Shard
 from kettle.eventsourcing.working_set import Checkpointer
 from kettle.jobs import trace_meta
 from kettle_services.schedd.domain.queue import live_reports
-from kettle_services.schedd.domain.queue.fold import Queue, job_of_stream, job_stream
-from kettle_services.schedd.domain.queue.grouped_events import group_events
+from kettle_services.schedd.domain.queue.entry import FRESH
+from kettle_services.schedd.domain.queue.fold import JOB, Queue, job_of_stream, job_stream
+from kettle_services.schedd.domain.queue.grouped_events import HappenedToAll, group_runs
 from kettle_services.schedd.domain.queue.leave_in_queue import ENDINGS, concerned, settled
 from kettle_services.schedd.domain.queue.rows import Change
 from kettle_services.schedd.domain.queue.working_set import restore as restore_queue
 from kettle_wire import events
-from kettle_wire.events import Event, JobEvent, JobVacated
+from kettle_wire.events import Event, JobEvent, JobVacated, Procs
 from kettle_wire.frames import Frame
 from kettle_wire.jobs import JobId
 
@@ -39,6 +40,7 @@ class QueueRecorder:
         self._wakers: list[Callable[[], None]] = []
         self._witnesses: list[Callable[[str, Event, int], None]] = []
         shard.on_commit(self._committed)
+        shard.number_by(self._version)
 
     def on_change(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` for every event as it is folded, before its commit: to wake tasks, not to act."""
@@ -94,7 +96,6 @@ class QueueRecorder:
         for stream, event in changes:
             touched = self.queue.apply(stream, event, at)
             self._unsaved.append((self.shard.version(stream), touched))
-            self.shard.adopt({change.stream: change.version for change in touched if change.version})
             for change in touched:
                 if change.state is None:
                     self.shard.retire(change.stream)
@@ -108,22 +109,45 @@ class QueueRecorder:
                     self.start_cooldown(job)
 
     def record_grouped(self, changes: Sequence[tuple[JobId, JobEvent]]) -> Recording:
+        """What is to be recorded of jobs that come in their order: see `record_runs`."""
+        return self.record_runs([([job], event) for job, event in changes])
+
+    def record_runs(self, changes: Sequence[HappenedToAll]) -> Recording:
         """
         What is to be recorded of jobs that come in their order: where it is the same for very many, as one event of all.
 
         It is recorded at once: it names the versions that follow on what was recorded before. What may end jobs that
         want to stay in the queue stands alone, as `record` may have more to say of each.
         """
+        apart: list[tuple[str, Event]] = []
         if self.queue.staying.clusters:
-            alone = [(job, event) for job, event in changes if self._alone(job, event)]
-            changes = [change for change in changes if not self._alone(*change)]
+            single: list[HappenedToAll] = [([job], event) for jobs, event in changes for job in jobs]
+            apart = [(job_stream(jobs[0]), event) for jobs, event in single if self._alone(jobs[0], event)]
+            changes = [(jobs, event) for jobs, event in single if not self._alone(jobs[0], event)]
+        return [*group_runs(changes, self._next_versions), *apart]
+
+    def _next_versions(self, jobs: Sequence[JobId]) -> Iterator[Procs]:
+        """Of jobs of one cluster that share their entry."""
+        first, last = jobs[0], jobs[-1]
+        if (known := self.queue.version(first)) or self.queue.jobs.find(first) is FRESH:
+            if last.proc - first.proc == len(jobs) - 1:
+                yield Procs(first.proc, len(jobs), known + 1)
+            else:
+                yield from (Procs(job.proc, 1, known + 1) for job in jobs)
         else:
-            alone = []
-        apart: list[tuple[str, Event]] = [(job_stream(job), event) for job, event in alone]
-        return [*group_events(changes, lambda job: self.shard.version(job_stream(job)) + 1), *apart]
+            yield from (Procs(job.proc, 1, self.shard.version(job_stream(job)) + 1) for job in jobs)
 
     def _alone(self, job: JobId, event: JobEvent) -> bool:
         return type(event) in ENDINGS and concerned(self.queue, job)
+
+    def _version(self, stream: str) -> int:
+        """
+        The version of the stream of a job of which the last was recorded together with others; 0: of others it is not known here.
+        """
+        queue = self.queue
+        return (
+            queue.version(job_of_stream(stream)) if queue.changed_together and stream.startswith(JOB) else 0
+        )
 
     def _meta(self, stream: str) -> bytes:
         return trace_meta(self.queue.schedd, stream)
@@ -143,7 +167,7 @@ def mark(checkpointer: Checkpointer, frame: int, folded: Iterable[tuple[int, lis
                 drops.add(change.stream)
             else:
                 drops.discard(change.stream)
-                puts[change.stream] = (change.version or version, change.state)
+                puts[change.stream] = (version, change.state)
     checkpointer.mark(frame, puts, drops)
 
 
@@ -165,7 +189,9 @@ async def restore(
             touched = queue.apply(entry.stream, events.decode(entry.data), frame.at)
             folded.append((entry.version, touched))
             versions[entry.stream] = entry.version
-            versions.update((change.stream, change.version) for change in touched if change.version)
+            for change in touched:
+                if change.state is None:
+                    versions.pop(change.stream, None)
         mark(checkpointer, frame.number, folded)
     shard.adopt(versions)
     return checkpointer

@@ -54,6 +54,9 @@ def listed(
         for number, cluster in queue.clusters.items()
         if everything or number in in_clusters or cluster.submitted.owner in of_owners
     }
+    if not single:
+        yield from _of_clusters(queue, whole, after)
+        return
     apart = (job for job in single if job.cluster not in whole and job in queue.jobs)
     yield from merge(
         _of_clusters(queue, whole, after), sorted(job for job in apart if after is None or job > after)

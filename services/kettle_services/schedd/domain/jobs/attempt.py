@@ -14,6 +14,7 @@ from kettle_services.schedd.domain.jobs.gang import Gang
 from kettle_services.schedd.domain.jobs.orders import NONE, Orders
 from kettle_wire.events import (
     JobAssigned,
+    JobCheckpointed,
     JobCompleted,
     JobContinued,
     JobDisconnected,
@@ -21,11 +22,17 @@ from kettle_wire.events import (
     JobHeld,
     JobKept,
     JobLeft,
+    JobNodeEnded,
+    JobNodeStarted,
+    JobOrdered,
     JobReconnected,
     JobReleased,
     JobRemoved,
+    JobServed,
     JobStarted,
+    JobStepped,
     JobSuspended,
+    JobTold,
     JobVacated,
 )
 
@@ -56,6 +63,11 @@ LIVING: Final = (
     _P.STARTING, _P.STARTING_SUSPENDED, _P.RUNNING, _P.SUSPENDED, _P.DISCONNECTED, _P.DISCONNECTED_SUSPENDED,
 )  # fmt: skip
 """The phases of an attempt that may live."""
+DURING_ATTEMPT: Final[frozenset[type[JobEvent]]] = frozenset({
+    JobCheckpointed, JobContinued, JobDisconnected, JobNodeEnded, JobNodeStarted, JobOrdered, JobReconnected, JobServed,
+    JobStarted, JobStepped, JobSuspended, JobTold,
+})  # fmt: skip
+"""What happens in the life of an attempt: afterwards the job counts as what it was before."""
 SUSPENDED: Final = frozenset({_P.STARTING_SUSPENDED, _P.SUSPENDED, _P.DISCONNECTED_SUSPENDED})
 DISCONNECTED: Final = frozenset({_P.DISCONNECTED, _P.DISCONNECTED_SUSPENDED})
 BEGAN: Final = frozenset(_P) - {_P.NONE, _P.STARTING, _P.STARTING_SUSPENDED}

@@ -17,7 +17,7 @@ class JobsAlike(msgspec.Struct, frozen=True, gc=False):
     cluster: Cluster
     entry: QueuedJob
     jobs: list[JobId]
-    """One at least."""
+    """One at least, in their order."""
     submitters: list[tuple[str, list[JobId]]]
     """Who is charged, and for which of them."""
 

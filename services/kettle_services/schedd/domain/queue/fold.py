@@ -6,12 +6,15 @@ of the working set changed, so that start-up reads those rows instead of history
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import groupby
 from typing import Final, cast, get_args
 
 import msgspec
 
 from kettle.jobs import apply as apply_to_ad
 from kettle_services.schedd.domain.claims.claim import Claim
+from kettle_services.schedd.domain.jobs.attempt import DURING_ATTEMPT
 from kettle_services.schedd.domain.jobs.factory import Factory
 from kettle_services.schedd.domain.jobs.factory import evolve as evolve_factory
 from kettle_services.schedd.domain.jobs.job import evolve
@@ -23,17 +26,18 @@ from kettle_services.schedd.domain.queue.demand import JobDemand
 from kettle_services.schedd.domain.queue.entry import FRESH, QueuedJob, after
 from kettle_services.schedd.domain.queue.job_ads import QueuedJobAds
 from kettle_services.schedd.domain.queue.live_reports import LiveReports
+from kettle_services.schedd.domain.queue.queued_jobs import QueuedJobs
 from kettle_services.schedd.domain.queue.routing import Routing, route_of
 from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST, Change
 from kettle_services.schedd.domain.queue.runs import runs_alike
 from kettle_services.schedd.domain.queue.saved_jobs import row_of
+from kettle_services.schedd.domain.queue.shared_rows import PAGE, SharedRows
 from kettle_services.schedd.domain.queue.tally import StatusTally
 from kettle_services.schedd.domain.queue.waiting import DelayedJobs
 from kettle_services.schedd.domain.submission.cluster import Cluster, cluster_of, clusters_of
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_services.schedd.domain.submission.submitted_together import SubmittedTogether, Together
 from kettle_wire.ads import Ad
-from kettle_wire.event_expansion import stream_of_cluster
 from kettle_wire.events import (
     ClaimEnded,
     ClaimGranted,
@@ -44,33 +48,18 @@ from kettle_wire.events import (
     FactoryClosed,
     FactoryEvent,
     FactoryMaterialized,
-    JobCheckpointed,
-    JobContinued,
-    JobDisconnected,
     JobEdited,
     JobEvent,
-    JobNodeEnded,
-    JobNodeStarted,
-    JobOrdered,
-    JobReconnected,
     JobRouted,
     JobsChanged,
-    JobServed,
-    JobStarted,
-    JobStepped,
-    JobSuspended,
-    JobTold,
     JobUnrouted,
     decode,
 )
 from kettle_wire.jobs import JobId
 
+JOB: Final = "job/"
+"""How the streams of single jobs begin."""
 JOB_EVENTS: Final[frozenset[type[JobEvent]]] = frozenset(get_args(JobEvent))
-_DURING_ATTEMPT: Final = frozenset({
-    JobCheckpointed, JobContinued, JobDisconnected, JobNodeEnded, JobNodeStarted, JobOrdered, JobReconnected, JobServed,
-    JobStarted, JobStepped, JobSuspended, JobTold,
-})  # fmt: skip
-"""What happens in the life of an attempt: afterwards the job counts as what it was before."""
 
 
 class Unfit(Exception):  # noqa: N818 - says that the log and this code disagree; nothing catches it
@@ -83,7 +72,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def job_stream(job: JobId) -> str:
     """The stream of one job's own events."""
-    return f"job/{job.cluster}.{job.proc}"
+    return f"{JOB}{job.cluster}.{job.proc}"
 
 
 def factory_stream(cluster: int) -> str:
@@ -93,7 +82,7 @@ def factory_stream(cluster: int) -> str:
 
 def job_of_stream(stream: str) -> JobId:
     """Inverse of `job_stream`."""
-    return JobId.parse(stream.removeprefix("job/"))
+    return JobId.parse(stream.removeprefix(JOB))
 
 
 class Queue:
@@ -112,9 +101,11 @@ class Queue:
         self.significant: tuple[str, ...] = tuple(significant)
         """Attributes that decide a job's autocluster, besides those that always do."""
         self.clusters: dict[int, Cluster] = {}
-        self.jobs: dict[JobId, QueuedJob] = {}
+        self.jobs: Final = QueuedJobs()
         self.claims: dict[str, Claim] = {}
         self.newest_cluster = 0
+        self.changed_together: Final[set[int]] = set()
+        """Clusters of which something was recorded of many jobs at once."""
         self.unmade: Final[set[int]] = set()
         """Clusters of which jobs are still to be made."""
         self.together: Final = SubmittedTogether()
@@ -163,6 +154,15 @@ class Queue:
     def priority(self, job: JobId) -> int:
         """JobPrio."""
         return self.clusters[job.cluster].priority(job.proc, self.jobs[job].edited)
+
+    def version(self, job: JobId) -> int:
+        """
+        The version of the stream of a job of which the last was recorded together with others; 0: of others it is not known here.
+        """
+        cluster, entry = self.clusters.get(job.cluster), self.jobs.find(job)
+        if cluster is None or cluster.together is None or entry is None:
+            return 0
+        return cluster.together.version(job.proc, entry)
 
     def universe(self, job: JobId) -> int:
         """JobUniverse of a job in the queue."""
@@ -223,10 +223,15 @@ class Queue:
         *,
         gone: DepartedJobs | None = None,
         known: Mapping[JobId, QueuedJob] = _NOTHING,
+        together: SharedRows | None = None,
         factory: Factory | None = None,
     ) -> None:
-        """Add a submission; the jobs in `gone` have left the queue already, those in `known` have a past."""
-        self._admit(cluster_of(event, at, gone or DepartedJobs(), factory, self.significant), known)
+        """
+        Add a submission; the jobs in `gone` have left the queue already, those in `known` have a past, and others have it `together`.
+        """
+        cluster = cluster_of(event, at, gone or DepartedJobs(), factory, self.significant)
+        cluster.together = together
+        self._admit(cluster, known)
 
     def _admit(self, cluster: Cluster, known: Mapping[JobId, QueuedJob]) -> None:
         event = cluster.submitted
@@ -235,17 +240,17 @@ class Queue:
         self.staying.note(event.cluster, event.ad, event.columns)
         if cluster.factory is not None and cluster.factory.unmade:
             self.unmade.add(event.cluster)
-        fresh: list[JobId] = []
-        for job in cluster.jobs():
-            entry = self.jobs[job] = known.get(job, FRESH)
-            if entry is FRESH:
-                fresh.append(job)
-            else:
+        if cluster.together is not None:
+            self.changed_together.add(event.cluster)
+        past = partial(_past, cluster, known)
+        for _, run in groupby(cluster.jobs(), key=lambda job: id(past(job))):
+            jobs = list(run)
+            entry = past(jobs[0])
+            self.jobs.put_all(jobs, entry)
+            if entry is not FRESH:
                 cluster.edit(entry.edited)
                 self.staying.note(event.cluster, entry.edited)
-                self._enter(alike(cluster, entry, [job]))
-        if fresh:
-            self._enter(alike(cluster, FRESH, fresh))
+            self._enter(alike(cluster, entry, jobs))
 
     def _factory(self, event: FactoryEvent) -> list[Change]:
         cluster = self.clusters.get(event.cluster)
@@ -259,7 +264,7 @@ class Queue:
             self.unmade.discard(event.cluster)
         for proc in range(before.made, cluster.factory.made):
             job = JobId(event.cluster, proc)
-            self.jobs[job] = FRESH
+            self.jobs.put(job, FRESH)
             self._enter(alike(cluster, FRESH, [job]))
         if cluster.empty:
             return self._forget(event.cluster)
@@ -269,7 +274,7 @@ class Queue:
         job = job_of_stream(stream)
         entry = self._become([job], self._known(job, event), event, at)
         if entry.job.over:
-            return [Change(stream, None), *self._left(job)]
+            return [Change(stream, None), *self._left(job.cluster, [job])]
         return [Change(stream, row_of(entry))] if self._saved else []
 
     def _jobs(self, stream: str, event: JobsChanged, at: int) -> list[Change]:
@@ -280,39 +285,42 @@ class Queue:
         single = cast("JobEvent", decode(bytes(event.data)))
         if type(single) not in JOB_EVENTS:
             raise Unfit(f"an event {event.type} does not belong into the stream of a job")
-        all_of_them = (
-            (JobId(event.cluster, proc), procs.version)
-            for procs in event.jobs
-            for proc in range(procs.first, procs.first + procs.count)
-        )
+        number = event.cluster
+        if (cluster := self.clusters.get(number)) is None:
+            raise Unfit(f"{type(single).__name__} of cluster {number}, which is not in the queue")
+        shared = cluster.together = cluster.together or SharedRows(number)
+        self.changed_together.add(number)
         rows: list[Change] = []
-        pages = dict[str, Change]()
-        known = ((job, self._known(job, single), version) for job, version in all_of_them)
-        for before, jobs, versions in runs_alike(
-            known, lambda job: self.clusters[job.cluster].base(job.proc)
-        ):
-            self.clusters[event.cluster].together = True
-            entry = self._become(jobs, before, single, at)
+        pages: set[int] = set()
+        for run in runs_alike(self.jobs, cluster, event.jobs):
+            jobs = run.jobs(number)
+            before = self._known(jobs[0], single) if run.before is None else run.before
+            if before is not FRESH:
+                own = (job for job in jobs if not shared.version(job.proc, before))
+                rows += (Change(job_stream(job), None) for job in own)
+            entry = self._become(jobs, before, single, at, like=shared.newest(run.version))
             if entry.job.over:
-                rows += (Change(job_stream(job), None) for job in jobs)
-                pages.update((change.stream, change) for job in jobs for change in self._left(job))
+                rows += self._left(number, jobs)
             else:
-                state = row_of(entry)
-                rows += (
-                    Change(job_stream(job), state, version)
-                    for job, version in zip(jobs, versions, strict=True)
-                )
-        if event.cluster in self.clusters:
+                shared.change(run.ranges, entry, run.version)
+                for first, count in run.ranges:
+                    pages.update(range(first // PAGE, (first + count - 1) // PAGE + 1))
+        if number in self.clusters and self._saved:
+            rows += (Change(*shared.row(page)) for page in sorted(pages))
             rows.append(Change(stream, _encode(None)))
-        return [*rows, *pages.values()]
+        return rows
 
     def _known(self, job: JobId, event: JobEvent) -> QueuedJob:
         if (entry := self.jobs.get(job)) is None:
             raise Unfit(f"{type(event).__name__} of job {job}, which is not in the queue")
         return entry
 
-    def _become(self, jobs: list[JobId], before: QueuedJob, event: JobEvent, at: int) -> QueuedJob:
-        """Jobs of one cluster that were alike are alike again."""
+    def _become(
+        self, jobs: list[JobId], before: QueuedJob, event: JobEvent, at: int, *, like: QueuedJob | None = None
+    ) -> QueuedJob:
+        """
+        Jobs of one cluster that were alike are alike again, and as others are, if they are `like` those.
+        """
         cluster = self.clusters[jobs[0].cluster]
         if isinstance(event, JobEdited | JobRouted | JobUnrouted):
             cluster.edit(event.attributes)
@@ -324,17 +332,18 @@ class Queue:
             changed = dict(before.changed) or cluster.base(jobs[0].proc)
             apply_to_ad(changed, event, at)
             entry = after(before, state, changed, event)
-        if type(event) in _DURING_ATTEMPT and before.job.claim and not cluster.routed:
-            self.jobs.update(dict.fromkeys(jobs, entry))
+            if like is not None and entry == like:
+                entry = like
+        if type(event) in DURING_ATTEMPT and before.job.claim and not cluster.routed:
+            self.jobs.put_all(jobs, entry)
             return entry
         were = alike(cluster, before, jobs)
         for index in self._indexes:
             index.leave(were)
         if entry.job.over:
-            for job in jobs:
-                del self.jobs[job]
+            self.jobs.remove(jobs)
         else:
-            self.jobs.update(dict.fromkeys(jobs, entry))
+            self.jobs.put_all(jobs, entry)
             self._enter(were.after(entry))
             if isinstance(event, JobUnrouted) and not route_of(before):
                 self.routing.told(jobs)
@@ -344,19 +353,21 @@ class Queue:
         for index in self._indexes:
             index.enter(jobs)
 
-    def _left(self, job: JobId) -> list[Change]:
-        cluster = self.clusters[job.cluster]
-        cluster.gone.add(job.proc)
+    def _left(self, number: int, jobs: list[JobId]) -> list[Change]:
+        """Jobs of a cluster are in the queue no more."""
+        cluster = self.clusters[number]
+        for job in jobs:
+            cluster.gone.add(job.proc)
         if cluster.empty:
-            return self._forget(job.cluster)
+            return self._forget(number)
         if not self._saved:
             return []
-        end, row = cluster.gone.row(job.proc)
-        return [Change(f"cluster/{job.cluster}{LEFT}{end}", row)]
+        return [Change(f"cluster/{number}{LEFT}{end}", row) for end, row in cluster.gone.rows_of(jobs)]
 
     def _forget(self, number: int) -> list[Change]:
         """A cluster of which no job is in the queue, nor will be."""
         cluster, stream = self.clusters.pop(number), f"cluster/{number}"
+        self.jobs.forget(number)
         self.staying.clusters.discard(number)
         if cluster.among is not None:
             rows = self.together.left(cluster.among, number, self.newest_cluster)
@@ -365,8 +376,9 @@ class Queue:
                 Change(stream, None),
                 *(Change(f"{stream}{LEFT}{end}", None) for end in cluster.gone.rows),
             ]
-        if cluster.together:
-            rows.append(Change(stream_of_cluster(number), None))
+        if cluster.together is not None:
+            self.changed_together.discard(number)
+            rows += (Change(name, None) for name in cluster.together.rows)
         return rows if cluster.factory is None else [*rows, Change(factory_stream(number), None)]
 
     def cooled(self, job: JobId) -> None:
@@ -378,3 +390,11 @@ class Queue:
         """The time of a job that waited for it has come."""
         if job in self.waiting.deferred:
             self.demand.due(alike(self.clusters[job.cluster], self.jobs[job], [job]))
+
+
+def _past(cluster: Cluster, known: Mapping[JobId, QueuedJob], job: JobId) -> QueuedJob:
+    """What a job of a cluster is that comes into the queue."""
+    entry = known.get(job)
+    if entry is None and cluster.together is not None:
+        entry = cluster.together.entry(job.proc)
+    return FRESH if entry is None else entry

@@ -3,7 +3,7 @@ The ads of jobs in the queue as they are now: as they were submitted, as their e
 of attempts that live.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, cast
 
 from kettle.jobs import in_use, job_ads
@@ -22,9 +22,13 @@ class Present(Protocol):
 
     schedd: str
     clusters: dict[int, Cluster]
-    jobs: dict[JobId, QueuedJob]
     claims: dict[str, Claim]
     live: LiveReports
+
+    @property
+    def jobs(self) -> Mapping[JobId, QueuedJob]:
+        """Those in the queue."""
+        ...
 
 
 class QueuedJobAds:

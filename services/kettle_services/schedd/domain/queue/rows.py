@@ -13,9 +13,7 @@ LEFT: Final = "#left"
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A row of the working set after an event; `state` None: the row is deleted."""
+    """A row of the working set after an event, which has its version; `state` None: the row is deleted."""
 
     stream: str
     state: bytes | None
-    version: int = 0
-    """Of the stream; 0: that of the event."""

@@ -11,6 +11,7 @@ from kettle_services.schedd.domain.queue.entry import QueuedJob
 from kettle_services.schedd.domain.queue.fold import Queue, Unfit, job_of_stream
 from kettle_services.schedd.domain.queue.rows import LEFT, NEWEST
 from kettle_services.schedd.domain.queue.saved_jobs import entry_of
+from kettle_services.schedd.domain.queue.shared_rows import ROW, SharedRows, SharedState
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
 from kettle_services.schedd.domain.submission.submitted_together import Together
 from kettle_wire.event_expansion import CLUSTERS, STREAM
@@ -43,16 +44,34 @@ def restore(queue: Queue, rows: Iterable[tuple[str, bytes]]) -> None:
         if state not in alike:
             alike[state] = entry_of(state)
     known = {job_of_stream(stream): alike[state] for stream, state in kinds["job"]}
+    together = _shared(kinds[STREAM.rstrip("/")])
     for stream, state in kinds["cluster"]:
         event, at = _recorded(state)
         assert isinstance(event, ClusterSubmitted), stream
         factory, left = factories.get(str(event.cluster)), gone.get(stream)
-        queue.admit(event, at, gone=left, known=known, factory=factory)
+        queue.admit(
+            event, at, gone=left, known=known, together=together.pop(event.cluster, None), factory=factory
+        )
     _admit_together(queue, kinds[CLUSTERS.rstrip("/")], gone, known)
-    for stream, _ in kinds[STREAM.rstrip("/")]:
-        queue.clusters[int(stream.removeprefix(STREAM))].together = True
+    if together:
+        raise Unfit(f"the working set has rows of jobs of cluster {min(together)}, which is not in the queue")
     if stray := next((job for job in known if job not in queue.jobs), None):
         raise Unfit(f"the working set has a row of job {stray}, which is not in the queue")
+
+
+def _shared(rows: Iterable[tuple[str, bytes]]) -> dict[int, SharedRows]:
+    """
+    Of each cluster what was recorded of many of its jobs; a release before this one has no rows of it but that of its stream.
+    """
+    found: dict[int, SharedRows] = {}
+    known: dict[tuple[int, bytes], SharedState] = {}
+    for name, state in rows:
+        stream, page, _ = name.partition(ROW)
+        number = int(stream.removeprefix(STREAM))
+        shared = found.setdefault(number, SharedRows(number))
+        if page:
+            shared.read(name, state, known)
+    return found
 
 
 def _admit_together(

@@ -14,9 +14,10 @@ from kettle_services.schedd.domain.jobs import deferral, policy
 from kettle_services.schedd.domain.jobs.factory import Factory, begun
 from kettle_services.schedd.domain.negotiation import concurrency_limits
 from kettle_services.schedd.domain.negotiation.autoclusters import Autoclusters
+from kettle_services.schedd.domain.queue.shared_rows import SharedRows
 from kettle_services.schedd.domain.submission import accounting_group
 from kettle_services.schedd.domain.submission.departed import DepartedJobs
-from kettle_services.schedd.domain.submission.packed_rows import PackedRows
+from kettle_services.schedd.domain.submission.packed_rows import BLOCK, PackedRows
 from kettle_services.schedd.domain.submission.submitted_together import Together
 from kettle_wire.ads import Ad, Scalar
 from kettle_wire.codes import JobStatus, Universe
@@ -73,8 +74,8 @@ class Cluster(msgspec.Struct):
     """Whether an entrypoint gives some of its jobs routes."""
     vo: str = ""
     """Of which VO they are; empty: of none, or it does not matter."""
-    together: bool = False
-    """Whether something was recorded of many of its jobs at once."""
+    together: SharedRows | None = None
+    """Of what was recorded of many of its jobs at once; None: nothing was."""
     among: Together | None = None
     """Those that it was submitted with; None: it has an event of its own."""
 
@@ -158,6 +159,7 @@ def cluster_of(
     """A submission as the queue keeps it; `factory`: how far it is, if it has one that has begun."""
     if event.late:
         factory = factory or begun(event)
+    if event.late or len(event.rows) > BLOCK:
         event = msgspec.structs.replace(event, rows=PackedRows(event.rows).as_list())
     ad = {name: event.ad[name] for name in _looked_at(lower_names(event.ad))}
     return Cluster(

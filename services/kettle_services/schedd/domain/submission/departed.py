@@ -1,7 +1,9 @@
 """Which jobs of a cluster have left the queue."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
+
+from kettle_wire.jobs import JobId
 
 PAGE: Final = 1024
 """The number of jobs in one row of the working set, which is written again for each of them that leaves."""
@@ -39,13 +41,21 @@ class DepartedJobs:
         """The numbers from `since` to below `made` that have not left."""
         for page in range(since // PAGE, -(-made // PAGE)):
             first, bits = page * PAGE, self._pages.get(page, 0)
-            if bits != _FULL:
+            if not bits:
+                yield from range(max(first, since), min(first + PAGE, made))
+            elif bits != _FULL:
                 numbers = range(max(0, since - first), min(PAGE, made - first))
                 yield from (first + i for i in numbers if not bits >> i & 1)
 
     def row(self, proc: int) -> tuple[str, bytes]:
         """The row to be saved when this one has left: the end of its name, and what is in it."""
-        page = proc // PAGE
+        return self._row(proc // PAGE)
+
+    def rows_of(self, jobs: Iterable[JobId]) -> Iterator[tuple[str, bytes]]:
+        """The rows to be saved when these have left."""
+        return map(self._row, sorted({job.proc // PAGE for job in jobs}))
+
+    def _row(self, page: int) -> tuple[str, bytes]:
         self.rows.add(name := f".{page}")
         return name, self._pages[page].to_bytes(_BYTES, "little").rstrip(b"\0")
 
