@@ -1,4 +1,6 @@
-"""The same as `kettle.dag.edges` makes of few edges, for very many: by whole columns, with a library that takes a tenth of a second to load."""
+"""
+Very many edges, by whole columns: what `kettle.dag.edges` makes of few, with a library that takes a tenth of a second to load.
+"""
 
 from array import array
 
@@ -10,7 +12,9 @@ _INDEX = "<u4"
 def ordered(
     sources: "array[int]", targets: "array[int]", weak: bytes, nodes: int, vertices: int
 ) -> tuple[bytes, bytes, bytes]:
-    """Starts, ends and weakness of edges, joins being negative numbers: each pair once, the strong one if there is one."""
+    """
+    Starts, ends and weakness of edges, joins being negative numbers: each pair once, the strong one if there is one.
+    """
     above, below = _vertices(sources, nodes), _vertices(targets, nodes)
     pairs = np.unique((above << 32 | below) << 1 | np.frombuffer(weak, dtype=np.uint8))
     is_first = np.ones(len(pairs), dtype=bool)
