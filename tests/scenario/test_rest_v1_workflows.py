@@ -247,7 +247,7 @@ queue
 async def test_nodes_have_tokens_of_their_owner_that_are_renewed_while_they_run(
     pool: ThrowawayPool, tmp_path: Path
 ) -> None:
-    """Whoever came by a token, and sent the workflow: each node has its own, for its job alone."""
+    """Each node of a workflow that came by a token has its own, for its job alone."""
     owner, shown = pool.client.pool.user, (await pool.kettle("token", "create")).out.strip()
     place = tmp_path / "tokens"
     place.mkdir(mode=0o777)

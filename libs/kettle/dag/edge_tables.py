@@ -1,4 +1,6 @@
-"""The same as `kettle.dag.edges` makes of few edges, for very many: by whole columns, with a library that takes a tenth of a second to load."""
+"""
+Very many edges, by whole columns: what `kettle.dag.edges` makes of few, with a library that takes a tenth of a second to load.
+"""
 
 from array import array
 
@@ -10,9 +12,11 @@ _INDEX = "<u4"
 def ordered(
     sources: "array[int]", targets: "array[int]", weak: bytes, nodes: int, vertices: int
 ) -> tuple[bytes, bytes, bytes]:
-    """Starts, ends and weakness of edges, joins being negative numbers: each pair once, the strong one if there is one."""
-    froms, tos = _vertices(sources, nodes), _vertices(targets, nodes)
-    pairs = np.unique((froms << 32 | tos) << 1 | np.frombuffer(weak, dtype=np.uint8))
+    """
+    Starts, ends and weakness of edges, joins being negative numbers: each pair once, the strong one if there is one.
+    """
+    above, below = _vertices(sources, nodes), _vertices(targets, nodes)
+    pairs = np.unique((above << 32 | below) << 1 | np.frombuffer(weak, dtype=np.uint8))
     is_first = np.ones(len(pairs), dtype=bool)
     is_first[1:] = (pairs[1:] >> 1) != (pairs[:-1] >> 1)  # the strong one of a pair comes first
     pairs = pairs[is_first]

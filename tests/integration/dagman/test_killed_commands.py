@@ -1,4 +1,6 @@
-"""A dagman that is killed between a command and its answer: what was asked for has happened once when the answer comes."""
+"""
+A dagman that is killed between a command and its answer: what was asked for has happened once when the answer comes.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
