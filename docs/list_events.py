@@ -30,6 +30,8 @@ _WRITERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "principal": ("negotiator", "negotiator", "principal/<submitter>"),
     "workflow": ("dagman", "dagman.<name of the schedd>", "workflow/<cluster>"),
     "interactive": ("sessions", "sessions.<name of the schedd>", "session/<id>"),
+    "queue": ("sessions", "sessions.<name of the schedd>", "queue/<id>"),
+    "tasks": ("sessions", "sessions.<name of the schedd>", "tasks/<id of the queue>.<part>"),
     "routes": ("ce", "ce.<name of the schedd>", "routes/file"),
     "route": ("ce", "ce.<name of the schedd>", "decision/<cluster>, route/<name>"),
     "payload": ("ce", "ce.<name of the schedd>", "payload/<cluster>.<proc>"),

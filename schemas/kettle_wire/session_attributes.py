@@ -15,5 +15,7 @@ SERVICES: Final = "Services"
 """The attribute of a job that says which of its ports people reach through the gateway."""
 SHARED_WITH: Final = "ServicesSharedWith"
 """The attribute of a job that says who reaches them besides its owner."""
+TASK_QUEUE: Final = "KettleTaskQueue"
+"""The attribute of a job that says for which task queue it works. It gives no right: the queue has to be its owner's."""
 MARKS: Final = frozenset(map(str.lower, (ID, NUMBER, BATCH, FILES)))
 """The names of the four that sessions have, in lower case."""

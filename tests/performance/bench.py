@@ -65,6 +65,11 @@ SCRIPTS: Final = {
         ("--jobs=600", "--rounds=1"),
         ("--slots=32", "--jobs=6000", "--users=100", "--latency=0", "--rounds=3"),
     ),
+    "tasks": Script(
+        "tasks.py",
+        "task queues: calls of functions, lines and commands on one worker and two",
+        ("--functions=20000", "--lines=10000", "--commands=500", "--rounds=1"),
+    ),
     "idle": Script(
         "idle.py", "a personal pool that does nothing", ("--settle=2", "--seconds=5", "--rounds=1")
     ),
@@ -244,6 +249,7 @@ TABLE: Final[dict[str, tuple[str, ...]]] = {
     "jobs": (),
     "many_jobs": (),
     "users": (),
+    "tasks": ("--workers=1",),
     "files": (),
     "queueing": ("--part=one_cluster", "--part=hold"),
     "cycle": ("--slots=10000", "--jobs=10000", "--autoclusters=1000"),
@@ -255,7 +261,9 @@ TABLE: Final[dict[str, tuple[str, ...]]] = {
     "idle": (),
 }
 """What docs/explanation/performance.md shows, in its order, and what of it."""
-SLEEP: Final = "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nrequest_disk = 1MB\nqueue {count}\n"
+SLEEP: Final = (
+    "executable = /bin/sleep\narguments = 600\nrequest_memory = 128\nrequest_disk = 1MB\nqueue {count}\n"
+)
 
 
 def calibrate() -> dict[str, Any]:

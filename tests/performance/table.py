@@ -64,6 +64,13 @@ ROWS: Final[Sequence[Row]] = (
     Row(
         "with log, input and output file, 8 slots", "400 jobs/s", f"files/8_slots/2000_jobs/{_JOBS}", "jobs/s"
     ),
+    Row(
+        "calls of a function in a task queue, one worker",
+        "10,000/s",
+        "tasks/functions_1/tasks_per_second",
+        "/s",
+    ),
+    Row("commands in a task queue, one worker", "", "tasks/commands_1/tasks_per_second", "/s"),
     Row("processor time a job, 2,000 on 8 slots", "", "jobs/8_slots/2000_jobs/processor_ms_per_job"),
     Row(
         "of it the services, 20,000 on 32 slots", "2 ms", "many_jobs/32_slots/20000_jobs/services_ms_per_job"

@@ -40,6 +40,7 @@ from . import (
     identity_events,
     service_events,
     session_events,
+    task_queue_events,
     workflow_events,
 )
 from .folds import expected
@@ -348,6 +349,7 @@ def _decided() -> dict[str, list[Frame]]:
     """
     return {
         session_events.SHARD: session_events.frames(),
+        task_queue_events.SHARD: task_queue_events.frames(),
         workflow_events.SHARD: workflow_events.frames(),
         SCALER: elastic_events.frames(),
         entrypoint_events.SHARD: entrypoint_events.frames(),

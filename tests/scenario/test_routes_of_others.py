@@ -27,6 +27,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool, merged
 from kettle_wire.commands.sessions import NewSession, SessionView
 from kettle_wire.rest.catalogue import ROUTES
 from kettle_wire.rest.service_certificates import ServiceCertificate
+from kettle_wire.task_queues import TaskPlan
 
 from .asking import patiently
 from .pages.hubs import POOL, SERVICES, IssuerHere
@@ -43,7 +44,7 @@ pytestmark = [
 
 HERE: Final = IssuerHere()
 SECRET: Final = "word-of-the-owner-alone"
-NOBODY: Final = {"job": "987654.0", "session": "0123456789ab"}
+NOBODY: Final = {"job": "987654.0", "session": "0123456789ab", "task-queue": "0123456789ab"}
 """Ids of nothing."""
 KNOWN_TO_ALL: Final = frozenset({
     "GET /v2/jobs/{id}", "GET /v2/jobs/{id}/history", "GET /v2/jobs/{id}/timeline",
@@ -55,6 +56,7 @@ BODIES: Final[Mapping[str, Any]] = {
     "PATCH /v2/sessions/{id}": {"size": {"workers": 0}, "share": ["ada"]},
     "POST /v2/sessions/{id}:restart": {},
     "POST /v2/sessions/{id}/certificate": {"request": "none"},
+    "POST /v2/task-queues/{id}/tasks": {"tasks": ["id"]},
     "POST /v2/jobs/{id}/what-if": {"attributes": {"RequestMemory": 17}},
 }
 
@@ -137,6 +139,7 @@ async def test_with_a_token_of_somebody_else(
 ) -> None:
     """Routes are those of the catalogue, so that a new one has to be thought of here."""
     job = theirs.scheduler.job
+    queue = await pool.client.tasks.create(TaskPlan(), [f"echo {SECRET}".encode()])
     address = f"http://127.0.0.1:{(pool.home / 'gateway' / 'port').read_text()}"
     own = {"Authorization": f"Bearer {own_token(pool)}"}
     async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession(address, headers=own) as owner:
@@ -148,12 +151,12 @@ async def test_with_a_token_of_somebody_else(
             wrong: list[tuple[str, int, str]] = []
             for each in ROUTES:
                 name = f"{each.method} {each.path}"
-                if not re.match(r"/v2/(jobs|sessions)/\{id\}", each.path):
+                if not (match := re.match(r"/v2/(job|session|task-queue)s/\{id\}", each.path)):
                     continue
-                own = {"session": theirs.id, "job": job}
-                of = "session" if each.path.startswith("/v2/sessions") else "job"
+                own, of = {"session": theirs.id, "job": job, "task-queue": queue.id}, match[1]
                 victim, nobody = (
-                    each.path.replace("{id}", ids[of]).replace("{path}", "out") for ids in (own, NOBODY)
+                    each.path.replace("{id}", ids[of]).replace("{path}", "out").replace("{task}", "1")
+                    for ids in (own, NOBODY)
                 )
                 status, said = await answered(ada, each.method, victim, BODIES.get(name))
                 assert SECRET not in said, name
@@ -162,16 +165,17 @@ async def test_with_a_token_of_somebody_else(
                     wrong += [(name, status, said)] if status >= 300 and status != 409 else []
                     continue
                 wrong += [(name, status, said)] if status not in {403, 404} else []
-                if of == "session":
+                if of != "job":
                     guessed, other = await answered(ada, each.method, nobody, BODIES.get(name))
                     assert (guessed, code_of(other)) == (status, code_of(said)), name
             assert [] == wrong
             for path in (f"/jobs/{job}/web/", f"/jobs/{job}/web/../web/", f"/jobs/{NOBODY['job']}/web/"):
                 status, said = await answered(ada, "GET", path)
                 assert status in {400, 403, 404}, (path, status, said)
-            for path in ("/v2/services", "/v2/sessions"):
+            for path in ("/v2/services", "/v2/sessions", "/v2/task-queues"):
                 status, said = await answered(ada, "GET", path)
-                assert (200, False) == (status, theirs.id in said or job in said), (path, said)
+                found = theirs.id in said or job in said or queue.id in said
+                assert (200, False) == (status, found), (path, said)
             upgrade = {"Upgrade": "kettle-stream", "Connection": "Upgrade"}
             async with ada.get(f"/v2/jobs/{job}/services/web/connect", headers=upgrade) as answer:
                 assert 403 == answer.status
@@ -179,6 +183,9 @@ async def test_with_a_token_of_somebody_else(
             for action in ("hold", "release", "remove", "vacate", "suspend", "continue"):
                 status, said = await answered(ada, "POST", f"/v2/jobs:{action}", {"ids": [job]})
                 assert status >= 400 or f'"{job}' in said, (action, said)
+    kept = await pool.client.tasks.show(queue.id)
+    assert ("closed", 1) == (kept.state, kept.waiting)
+    await pool.client.tasks.cancel(queue.id)
     shown = await pool.client.sessions.show(theirs.id)
     assert ("ready", 0, []) == (shown.state, shown.restarts, shown.target.shared_with)
     (ad,) = await pool.client.jobs(select(job), projection=["JobStatus", "JobPrio", "NumJobStarts"])

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kettle.client.rights import RightsClient
     from kettle.client.sessions import SessionClient
     from kettle.client.spooling.transfers import SpoolTransfers
+    from kettle.client.task_queues import TaskQueueClient
     from kettle.client.token_requests import TokenRequestClient
     from kettle.client.why_report import WhyReport, WhyReports
     from kettle.client.worker_pools import WorkerPools
@@ -147,6 +148,13 @@ class Client(JobQueue):
         from kettle.client.sessions import SessionClient
 
         return SessionClient(self.requests)
+
+    @cached_property
+    def tasks(self) -> "TaskQueueClient":
+        """Task queues of this access point."""
+        from kettle.client.task_queues import TaskQueueClient
+
+        return TaskQueueClient(self.requests)
 
     @cached_property
     def worker_pools(self) -> "WorkerPools":

@@ -24,6 +24,7 @@ from kettle_wire.events.plan import PlanMade
 from kettle_wire.events.pool import PoolEvent
 from kettle_wire.events.principal import PrincipalEvent
 from kettle_wire.events.route import RouteEvent
+from kettle_wire.events.task_queue import TaskQueueEvent
 from kettle_wire.events.workflow import WorkflowEvent
 
 Recorded = (
@@ -49,6 +50,7 @@ Recorded = (
     | RouteEvent
     | PayloadEvent
     | InteractiveEvent
+    | TaskQueueEvent
 )
 
 EVENT_TYPES: Final[tuple[type[Event], ...]] = get_args(Recorded)

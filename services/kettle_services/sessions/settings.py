@@ -24,6 +24,16 @@ class SessionsSettings(OwnerSettings, frozen=True, kw_only=True, forbid_unknown_
     keep: Pause = 86_400.0
     """Seconds for which a session that is over is listed still."""
     keep_most: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 200
-    """Sessions of one person that are over and listed still, at most; those that ended first are forgotten."""
+    """
+    Sessions of one person that are over and listed still, at most, and task queues likewise; those that ended first are forgotten.
+    """
     checkpoint_interval: Seconds = 1.0
     """Seconds between two savings of how sessions are."""
+    tasks_lease: Annotated[float, msgspec.Meta(ge=5, le=86_400)] = 60.0
+    """Seconds after which a worker of a task queue has lost its tasks that has said nothing; it ends them a quarter earlier."""
+    tasks_queues: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 50
+    """Task queues of one person that are not over, at most."""
+    tasks_kept: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 64
+    """MiB of all tasks of one person that have no result yet, at most: they are in memory."""
+    tasks_keep: Pause = 604_800.0
+    """Seconds for which a task queue that is over is listed, and its results can be read."""

@@ -25,6 +25,7 @@ from kettle_services.sessions.profile_file import ProfileFile
 from kettle_services.sessions.reasons import Reasons
 from kettle_services.sessions.record import Histories, Record, shard_of
 from kettle_services.sessions.settings import SessionsSettings
+from kettle_services.sessions.task_queues.wiring import task_queues
 from kettle_wire.commands import sessions as commands
 from kettle_wire.identity import Identity
 from kettle_wire.subjects import Subjects
@@ -82,6 +83,7 @@ async def serve(rt: Runtime, settings: SessionsSettings) -> None:
             pipeline.query(commands.SIGN_CERTIFICATE, certificates.signed),
             pipeline.command(commands.REPORT_SCHEDULER, members.report),
             pipeline.command(commands.MEMBER_ASKS, members.asks),
+            *task_queues(rt, settings, record, log, pipeline, administers),
         ],
         version=VERSION,
     )

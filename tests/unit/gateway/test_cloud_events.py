@@ -74,6 +74,7 @@ from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import ServiceUse
 from kettle_wire.events.payload import PayloadEvent
 from kettle_wire.events.route import RouteDecided, RoutedProc
+from kettle_wire.events.task_queue import TaskQueueEvent
 from kettle_wire.events.workflow import WorkflowEvent
 from kettle_wire.frames import Entry, Frame
 from kettle_wire.routes import RouteStep
@@ -223,7 +224,7 @@ def test_each_of_many_jobs_has_an_event_of_its_own() -> None:
 
 def test_every_type_of_event_has_an_example() -> None:
     """The examples below, which are those of the documentation, leave no type out that is published."""
-    of_others = get_args(IdentityEvent | InteractiveEvent | PayloadEvent | WorkflowEvent)
+    of_others = get_args(IdentityEvent | InteractiveEvent | PayloadEvent | TaskQueueEvent | WorkflowEvent)
     unpublished = {ClustersSubmitted, JobsChanged, *of_others}
     assert set(EVENT_TYPES) - unpublished == {type(event) for _, event in ALL}
 

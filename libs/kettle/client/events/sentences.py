@@ -8,6 +8,7 @@ from kettle.client.events.lease_sentences import ElasticEvent, elastic_sentence
 from kettle.client.events.payload_sentences import payload_sentence
 from kettle.client.events.service_sentences import served_sentence
 from kettle.client.events.session_sentences import session_sentence
+from kettle.client.events.task_queue_sentences import task_queue_sentence
 from kettle.tasks.sentences import step_sentence
 from kettle.terminal.quantities import counted, duration, size
 from kettle_wire.events import (
@@ -57,6 +58,7 @@ from kettle_wire.events import (
 from kettle_wire.events.interactive import InteractiveEvent
 from kettle_wire.events.job import OrderKind
 from kettle_wire.events.payload import PayloadEvent
+from kettle_wire.events.task_queue import TaskQueueEvent
 
 _Told = (
     ClusterSubmitted
@@ -98,6 +100,8 @@ def sentence(event: Event, *, since_start: float | None = None) -> tuple[str, st
     """
     if isinstance(event, ElasticEvent):
         return elastic_sentence(event)
+    if isinstance(event, TaskQueueEvent):
+        return task_queue_sentence(event)
     if isinstance(event, InteractiveEvent):
         return session_sentence(event)
     if isinstance(event, PayloadEvent):

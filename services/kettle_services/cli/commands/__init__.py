@@ -34,6 +34,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "dag": "check and draw DAG files, and see how far they are",
         "workflow": "check and translate documents of workflows",
         "data": "see whether files can be fetched by their URLs",
+        "tasks": "many small commands, which a few jobs work through",
         "session": "clusters of Dask, notebooks and programs with which you work",
         "dask": "clusters of Dask, whose scheduler and workers are jobs",
     },

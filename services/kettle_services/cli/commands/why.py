@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(msgspec.to_builtins(told))
     else:
-        _show_groups(told, screen)
+        show_groups(told, screen)
     return 0
 
 
@@ -121,7 +121,7 @@ def _tell(told: Answer, screen: Screen) -> None:
         show(told, screen)
 
 
-def _show_groups(told: Answers, screen: Screen) -> None:
+def show_groups(told: Answers, screen: Screen) -> None:
     """Each group's sentences; who wants the table of its clauses asks for one job."""
     if not told.groups and not told.others:
         screen.say("There is no such job in the queue.")

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from kettle.client import CommandRefusedError
 from kettle.client.events.sentences import sentence
-from kettle_services.gateway.rest.application import Answer, Asked
+from kettle_services.gateway.rest.application import Answer, Asked, Handler
 from kettle_services.gateway.rest.connections import PersonConnections
 from kettle_services.gateway.rest.event_sender import EventSender, StreamCut, place_of_reader
 from kettle_services.gateway.rest.idempotency import Repeats, command_id
@@ -22,6 +22,7 @@ from kettle_wire.commands.sessions import NewSession, RecordedSessionEvent, Sess
 from kettle_wire.events import decode, tag_of
 from kettle_wire.events.interactive import InteractiveStateChanged
 from kettle_wire.rest import sessions as rest
+from kettle_wire.rest.route import Route
 
 _TIMES: Final = ("ends", "ended")
 
@@ -142,6 +143,22 @@ class SessionQuestions:
                 told = _event(after, recorded)
                 yield b"id: %d\ndata: %b\n\n" % (after, msgspec.json.encode(told))
             session = news.session
+
+
+def session_handlers(people: PersonConnections, streams: Streams) -> dict[Route, Handler]:
+    """What is asked of the service of interactive sessions."""
+    asked = SessionQuestions(people, streams)
+    return {
+        rest.BEGIN_WORK_SESSION: asked.create,
+        rest.CHANGE_WORK_SESSION: asked.change,
+        rest.FOLLOW_WORK_SESSION: asked.follow,
+        rest.GET_WORK_SESSION: asked.get,
+        rest.LIST_SESSION_PROFILES: asked.profiles,
+        rest.LIST_WORK_SESSIONS: asked.list,
+        rest.RESTART_WORK_SESSION: asked.restart,
+        rest.SIGN_SESSION_CERTIFICATE: asked.certificate,
+        rest.STOP_WORK_SESSION: asked.stop,
+    }
 
 
 def shown(session: SessionView) -> rest.WorkSession:

@@ -60,12 +60,13 @@ from kettle_services.gateway.rest.own_workers import OwnWorkerQuestions
 from kettle_services.gateway.rest.past import PastQuestions
 from kettle_services.gateway.rest.persons import Persons, own_token
 from kettle_services.gateway.rest.pool import PoolQuestions
-from kettle_services.gateway.rest.sessions import SessionQuestions
+from kettle_services.gateway.rest.sessions import session_handlers
 from kettle_services.gateway.rest.simulation_jobs import SimulationTerms
 from kettle_services.gateway.rest.simulations import Simulations
 from kettle_services.gateway.rest.spooling import SpoolCommands
 from kettle_services.gateway.rest.standings import StandingQuestions
 from kettle_services.gateway.rest.streams import Streams
+from kettle_services.gateway.rest.task_queues import task_queue_handlers
 from kettle_services.gateway.rest.usage import UsageQuestions
 from kettle_services.gateway.rest.worker_pools import WorkerPoolQuestions
 from kettle_services.gateway.rest.workflows.access import WorkflowAccess
@@ -91,7 +92,6 @@ from kettle_wire.rest import (
     negotiations,
     own_workers,
     pool,
-    sessions,
     simulations,
     spooling,
     standings,
@@ -214,7 +214,8 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         **_of_own_workers(people),
         **_of_credentials(people),
         **_of_worker_pools(people),
-        **_of_sessions(people, streams),
+        **session_handlers(people, streams),
+        **task_queue_handlers(people),
         **_of_simulations(people, access_points, streams, settings),
         **entrypoint_handlers(bus, settings.collector, people, access_points, hub),
         **_of_the_pool(bus, settings, tables, filters, freshness, seal),
@@ -318,22 +319,6 @@ def _of_worker_pools(people: PersonConnections) -> dict[Route, Handler]:
         worker_pools.LIST_POOLS: asked.list,
         worker_pools.ORDER_LEASE: asked.order_lease,
         worker_pools.ORDER_POOL: asked.order,
-    }
-
-
-def _of_sessions(people: PersonConnections, streams: Streams) -> dict[Route, Handler]:
-    """What is asked of the service of interactive sessions."""
-    asked = SessionQuestions(people, streams)
-    return {
-        sessions.BEGIN_WORK_SESSION: asked.create,
-        sessions.CHANGE_WORK_SESSION: asked.change,
-        sessions.FOLLOW_WORK_SESSION: asked.follow,
-        sessions.GET_WORK_SESSION: asked.get,
-        sessions.LIST_SESSION_PROFILES: asked.profiles,
-        sessions.LIST_WORK_SESSIONS: asked.list,
-        sessions.RESTART_WORK_SESSION: asked.restart,
-        sessions.SIGN_SESSION_CERTIFICATE: asked.certificate,
-        sessions.STOP_WORK_SESSION: asked.stop,
     }
 
 

@@ -17,10 +17,12 @@ from kettle_wire.commands.questions import COMMAND, Command, Commanded
 from kettle_wire.commands.schedd import JOB_COMMAND, JobCommand
 from kettle_wire.commands.sessions import MEMBER_ASKS, MemberAsks
 from kettle_wire.commands.shadow import Assignment
+from kettle_wire.commands.task_queues import TASK_WORKER, TaskWorkerAsks
 from kettle_wire.endpoint import Endpoint
 from kettle_wire.flocking import pool_of
 from kettle_wire.identity import user
 from kettle_wire.session_attributes import ID as MEMBER
+from kettle_wire.session_attributes import TASK_QUEUE
 
 _DEADLINE_S: Final = 20.0
 """How long an answer is waited for; the job's machine waits longer."""
@@ -65,6 +67,15 @@ class Commanding:
                 job=assignment.job, attempt=assignment.attempt, verb=command.verb, body=command.body
             )
             return (await self._bus.call(JOB_COMMAND, self._schedd, request, deadline=_DEADLINE_S)).body
+        if command.verb == TASK_WORKER.verb and command.role == "sessions":
+            works = TaskWorkerAsks(
+                queue=text(assignment.ad, TASK_QUEUE),
+                owner=text(assignment.ad, "Owner"),
+                job=assignment.job,
+                attempt=assignment.attempt,
+                body=command.body,
+            )
+            return (await self._bus.call(TASK_WORKER, self._schedd, works, deadline=_DEADLINE_S)).body
         if command.role == "sessions":
             asks = MemberAsks(
                 session=text(assignment.ad, MEMBER),
@@ -88,8 +99,8 @@ class Commanding:
 
 def _refusal(assignment: Assignment, role: str) -> str:
     if role == "sessions":
-        if not assignment.ad.get(MEMBER):
-            return f"job {assignment.job} is of no interactive session"
+        if not assignment.ad.get(MEMBER) and not assignment.ad.get(TASK_QUEUE):
+            return f"job {assignment.job} is of no interactive session, and works for no task queue"
     elif not wants_access(assignment.ad):
         return f"job {assignment.job} was not submitted with want_pool_access = true"
     if pool := pool_of(assignment.startd):

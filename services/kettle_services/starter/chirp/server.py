@@ -23,6 +23,7 @@ from kettle.jobs.nodes import HOSTS, NUMBER
 from kettle_wire.commands.chirp import Chirped, CloseFile, OpenFile, Trouble
 from kettle_wire.commands.questions import Commanded, OnNode
 from kettle_wire.session_attributes import ID as MEMBER
+from kettle_wire.session_attributes import TASK_QUEUE
 
 if TYPE_CHECKING:
     import select
@@ -258,8 +259,8 @@ def _in_the_protocol(reply: Reply) -> Chirped:
 
 def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
     """
-    What of it this job has asked for: nobody has to ask to set attributes without hurry, and jobs of an interactive session speak with
-    the service of it.
+    What of it this job has asked for: nobody has to ask to set attributes without hurry, and jobs of an interactive session or a task
+    queue speak with the service of it.
     """
     proxy = job.flag("WantIOProxy", default=False)
     return msgspec.structs.replace(
@@ -267,6 +268,6 @@ def allowed(policy: ChirpPolicy, job: JobAd) -> ChirpPolicy:
         files=policy.files and proxy,
         updates=policy.updates and proxy,
         commands=policy.commands and job.flag(pool_access.ATTRIBUTE, default=False),
-        sessions=policy.sessions and job.given(MEMBER),
+        sessions=policy.sessions and (job.given(MEMBER) or job.given(TASK_QUEUE)),
         nodes=policy.nodes and job.number(NUMBER) is not None,
     )

@@ -1,0 +1,1 @@
+"""`kettle tasks`: many small commands, which a few jobs work through."""

@@ -1,0 +1,1 @@
+"""Task queues: records what is decided of them, answers their owners and their workers."""
