@@ -15,7 +15,7 @@ TICK = "distributed.admin.tick.interval"
 
 @pytest.fixture(autouse=True)
 def configuration() -> Iterator[None]:
-    """That of this process is as it was afterwards."""
+    """The configuration of this process is as it was afterwards."""
     values, defaults = deepcopy(config.config), list(config.defaults)
     yield
     config.config.clear()
