@@ -1,5 +1,9 @@
 """How often workers look at themselves."""
 
+# dask has no types:
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnusedImport=false
+
 from collections.abc import Iterator
 from copy import deepcopy
 

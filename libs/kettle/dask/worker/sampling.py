@@ -5,9 +5,12 @@ Dask's own defaults are those of a worker that has a machine for itself: with th
 core of it.
 """
 
+# dask has no types:
+# pyright: reportUnknownMemberType=false
+
 from typing import Any, Final
 
-import dask
+from dask import config
 
 _SAMPLING: Final[dict[str, Any]] = {
     "distributed": {
@@ -22,4 +25,4 @@ def sample_seldom() -> None:
     """
     Have these be the defaults in this process; what somebody has configured otherwise, in a file or by a variable, holds.
     """
-    dask.config.update_defaults(_SAMPLING)
+    config.update_defaults(_SAMPLING)
