@@ -108,7 +108,11 @@ class SshHost:
                 async with asyncio.timeout(within):
                     process = await connection.create_process("sh -s", encoding="utf-8", errors="replace")
                     output, _ = await process.communicate(script)
-                    return str(output or "")
+                printed = str(output or "")
+                if process.exit_status is None:  # what is lost with a connection ends like what is all there
+                    connection.abort()
+                    raise PrintedError(f"host {self._address.host}: the connection was lost", printed)
+                return printed
             except (TimeoutError, OSError, asyncssh.Error) as error:
                 said = str(error) or f"no answer within {within:g} s"
                 words = f"host {self._address.host}: {said}"

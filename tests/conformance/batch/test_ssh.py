@@ -28,6 +28,8 @@ from kettle_services.ce.domain.attempts.attempt import Stage
 from kettle_wire.batch import BatchKind
 
 _SESSIONS = 8
+_SESSION_BYTES = 1000
+"""More than what asks for a session, and less than a script with the input of a test."""
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +119,20 @@ class TestCommands:
         with pytest.raises(EndNotSeenError):
             await lost
         assert "again\n" == (await commands.run(["echo", "again"], within=30)).output
+
+    async def test_so_is_what_was_cut_off_before_it_was_heard(
+        self, commands: SshCommands, between: Line, tmp_path: Path
+    ) -> None:
+        """That a command had begun may be among what is lost with the connection."""
+        began = tmp_path / "began"
+        await commands.run(["true"], within=30)  # so that there is a connection
+        with between.deaf(_SESSION_BYTES):
+            lost = asyncio.create_task(
+                commands.run(["sh", "-c", f"touch {began}; sleep 600"], "long " * _SESSION_BYTES, within=60)
+            )
+            await until(began.exists, lambda: "it does not begin")
+        with pytest.raises(EndNotSeenError):
+            await lost
 
     async def test_a_host_that_is_away_runs_nothing(self, commands: SshCommands, between: Line) -> None:
         """Nobody got through, so nothing was run."""
