@@ -84,6 +84,7 @@ class AttemptFollower:
         self._saving: Final = Saving(
             assignment, side.spool, fetch, self._fetching, self.access, most=side.max_output
         )
+        self._streaming: Final = Streaming(assignment.ad, self.access, side.file_work)
         self._began = False
         self._used: asyncio.Future[None] | None = None
         self._chirping: Chirping | None = None
@@ -167,7 +168,7 @@ class AttemptFollower:
 
     async def stream(self, piece: StreamPiece) -> Chirped:
         """Write what the job has printed.  Raises StrangerError."""
-        return await Streaming(self.assignment.ad, await self.access(), self._side.file_work).take(piece)
+        return await self._streaming.take(piece)
 
     def _chirps(self) -> Chirping:
         if self._chirping is None:
@@ -295,6 +296,7 @@ class AttemptFollower:
             if not isinstance(report.body, FinalReport):
                 await self._meanwhile(worker, report)
                 continue
+            await self._streaming.end()
             await self._all_told(report.body.told)
             self._pass_on(report.body.steps)
             result = await self._guarded(self._result(report.body))
