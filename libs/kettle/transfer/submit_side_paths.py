@@ -14,6 +14,7 @@ from kettle_wire.ads.types import Ad
 NULL: Final = "/dev/null"
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"
+_STREAMS: Final = {STDOUT: "Out", STDERR: "Err"}
 PROXY: Final = "x509userproxy"
 """
 The file by which a job is known to grid services; it holds a key, and these take no notice of one that others may read.
@@ -105,11 +106,13 @@ def destination(ad: Ad, name: str) -> PurePosixPath | None:
     """
     Where a file that the job left goes; None if nobody wants it. Raises ValueError for a name that leads elsewhere.
     """
+    if stream := _STREAMS.get(name):
+        target = text(ad, stream, NULL)
+        return None if target == NULL else _results_directory(ad) / target
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         raise ValueError(f"the worker names an output file {name!r} outside of its sandbox")
-    iwd = PurePosixPath(text(ad, "Iwd", "/")) / text(ad, "OutputDirectory")
-    stream = {STDOUT: "Out", STDERR: "Err"}.get(name)
-    if stream is None:
-        return iwd / (remaps(text(ad, "TransferOutputRemaps")).find(name) or name)
-    target = text(ad, stream, NULL)
-    return None if target == NULL else iwd / target
+    return _results_directory(ad) / (remaps(text(ad, "TransferOutputRemaps")).find(name) or name)
+
+
+def _results_directory(ad: Ad) -> PurePosixPath:
+    return PurePosixPath(text(ad, "Iwd", "/")) / text(ad, "OutputDirectory")

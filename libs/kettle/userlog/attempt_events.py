@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from kettle.userlog.event_to_ad import quoted
 from kettle.userlog.events import Evicted, Executing, FileTransfer, Resource, Terminated
@@ -66,7 +67,7 @@ def terminated(
 ) -> Terminated:
     """It completed the job; `total`: what all of its attempts have used."""
     ran = event.exit
-    exited = datetime.fromtimestamp(int(ran.at or at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    exited = _second(int(ran.at or at))
     how = f"signal {ran.signal}" if ran.signal is not None else f"exit-code {ran.code}"
     return Terminated(
         job=job,
@@ -81,6 +82,12 @@ def terminated(
         resources=resources,
         ticket=f"Job terminated of its own accord at {exited} with {how}.",
     )
+
+
+@lru_cache(maxsize=64)
+def _second(at: int) -> str:
+    """Many jobs end within one."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def written_attributes(said: Sequence[tuple[str, Scalar]]) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ How a job event log is written: as HTCondor's classic text, in XML or in JSON, a
 HTCondor's DEFAULT_USERLOG_FORMAT_OPTIONS and EVENT_LOG_FORMAT_OPTIONS say it in the same words.
 """
 
+import math
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from functools import lru_cache
@@ -37,22 +38,29 @@ class Format(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def shown(self, at: float, zone: tzinfo | None) -> str:
         """A time as the first line of an event in the classic form has it."""
-        when, rest = self._clock(at, zone)
-        if not self.iso_date:
-            return f"{when:%m/%d %H:%M:%S}{rest}"
-        return f"{when:%Y-%m-%d %H:%M:%S}{rest}{'Z' if self.utc else ''}"
+        return _shown(self, at if self.sub_second else math.floor(at), zone)
 
     def stamp(self, at: float, zone: tzinfo | None) -> str:
         """The time as the attribute EventTime."""
-        when, rest = self._clock(at, zone)
+        when, rest = self.clock(at, zone)
         return f"{when:%Y-%m-%dT%H:%M:%S}{rest}{'Z' if self.utc else ''}"
 
-    def _clock(self, at: float, zone: tzinfo | None) -> tuple[datetime, str]:
+    def clock(self, at: float, zone: tzinfo | None) -> tuple[datetime, str]:
+        """The time where it is shown, and what follows its seconds."""
         when = datetime.fromtimestamp(at, UTC if self.utc else zone)
         return when, f".{when.microsecond // 1000:03d}" if self.sub_second else ""
 
 
 CLASSIC: Final = Format()
+
+
+@lru_cache(maxsize=64)
+def _shown(written: Format, at: float, zone: tzinfo | None) -> str:
+    """Many events are of one second."""
+    when, rest = written.clock(at, zone)
+    if not written.iso_date:
+        return f"{when:%m/%d %H:%M:%S}{rest}"
+    return f"{when:%Y-%m-%d %H:%M:%S}{rest}{'Z' if written.utc else ''}"
 
 
 @lru_cache(maxsize=64)

@@ -167,7 +167,7 @@ class UserLogProjector:
             case _:
                 job = JobId.parse(name)
                 if job.cluster in self._state.clusters:
-                    if isinstance(event, _OF_JOBS):
+                    if job.cluster in self._state.told and isinstance(event, _OF_JOBS):
                         self._ads.happened(job, cast("JobEvent", event), at_us)
                     yield from self._of_staying(job, event, at)
 

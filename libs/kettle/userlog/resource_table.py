@@ -5,6 +5,7 @@ Readers find the columns by where the words of the heading end, so the alignment
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from kettle.userlog.events import Resource
@@ -18,10 +19,14 @@ def is_heading(line: str) -> bool:
     return line.startswith(_HEADING)
 
 
-def render_table(resources: Sequence[Resource]) -> list[str]:
+def render_table(resources: Sequence[Resource]) -> tuple[str, ...]:
     """The lines of the table; none for no resources."""
-    if not resources:
-        return []
+    return _rendered(tuple(resources)) if resources else ()
+
+
+@lru_cache(maxsize=1024)
+def _rendered(resources: tuple[Resource, ...]) -> tuple[str, ...]:
+    """Jobs that are alike use about the same: most tables of short ones were written before."""
     width = max(12, *(len(row.label.partition(" (")[0]) for row in resources)) + 8
     usage = _column([row.usage for row in resources], 8)
     request = _column([row.request for row in resources], 8)
@@ -35,13 +40,13 @@ def render_table(resources: Sequence[Resource]) -> list[str]:
             "" if all(row.assigned is None for row in resources) else "Assigned",
         )
     )
-    return [
+    return (
         heading,
         *(
             f"{_INDENT}{row.label:<{width}} : {used} {asked} {given} {row.assigned or ''}"
             for row, used, asked, given in zip(resources, usage, request, allocated, strict=True)
         ),
-    ]
+    )
 
 
 def parse_table(lines: Sequence[str]) -> list[Resource]:

@@ -66,7 +66,7 @@ class OwnLogs:
             routes.append(Route(path, written, names_in(ad.get("JobAdInformationAttrs"))))
         if (path := _path(ad, "DAGManNodesLog")) is not None:
             # Whatever the access point prefers: a workflow's log is of many submissions, and has one form.
-            routes.append(Route(path, numbers=_numbers(ad.get("DAGManNodesMask"))))
+            routes.append(Route(path, numbers=_numbers(names_in(ad.get("DAGManNodesMask")))))
         return routes
 
 
@@ -94,7 +94,12 @@ class OneLog:
 
 def names_in(value: Scalar | None) -> tuple[str, ...]:
     """The names of a list of attributes."""
-    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else ()
+    return _listed(value) if isinstance(value, str) else ()
+
+
+@lru_cache(maxsize=256)
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())
 
 
 def _path(ad: Mapping[str, Scalar], name: str) -> PurePosixPath | None:
@@ -111,6 +116,8 @@ def _absolute(directory: str, log: str) -> PurePosixPath | None:
     return path if path.is_absolute() else None
 
 
-def _numbers(value: Scalar | None) -> frozenset[int] | None:
-    numbers = [int(word) for word in names_in(value) if word.isdecimal()]
+@lru_cache(maxsize=256)
+def _numbers(words: tuple[str, ...]) -> frozenset[int] | None:
+    """Nodes of a workflow have one list, and it is asked for with each event of theirs."""
+    numbers = [int(word) for word in words if word.isdecimal()]
     return frozenset(numbers) if numbers else None
