@@ -36,7 +36,10 @@ _OF_REST: Final = ("kettle.runtime.http_server", "kettle_services.gateway.http_a
 """What a gateway loads when it is told to serve HTTP: more than half of the processor time that it takes to begin then."""
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
 """numpy's library makes its threads when it is loaded, and a process with threads cannot be forked."""
-_READ_LATE: Final = ("KETTLE_", MARK, "NOTIFY_SOCKET", "PYTEST_", "PATH", "HOME", "PYTHONUNBUFFERED")
+_READ_LATE: Final = (
+    *("KETTLE_", MARK, "NOTIFY_SOCKET", "PYTEST_", "PATH", "HOME", "PYTHONUNBUFFERED"),
+    "CONTAINERS_REGISTRIES_CONF",  # by container engines
+)
 """Beginnings of variables that nobody reads while modules load, but for those that a fork reads again."""
 
 _LIMITS: Final[Sequence[int]] = [
