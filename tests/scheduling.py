@@ -48,11 +48,12 @@ def piece_of(test: str) -> str:
 
 @cache
 def wants_other_services(piece: str) -> bool:
-    """Whether a scenario says which services its pool has."""
+    """Whether a scenario says which services its pool has, or has those of Dask."""
     file = _TOP / piece
-    return (
-        piece.startswith(SCENARIOS) and file.is_file() and "daemon_list" in file.read_text(encoding="utf-8")
-    )
+    if not piece.startswith(SCENARIOS) or not file.is_file():
+        return False
+    text = file.read_text(encoding="utf-8")
+    return any(word in text for word in ("daemon_list", "dask_pools"))
 
 
 def chosen(waiting: Collection[str], worker: int) -> str:
