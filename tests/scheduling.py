@@ -5,13 +5,16 @@ Most files wait most of the time: for containers, leases, batch systems. Scenari
 the first leave the cores idle, and later the second slow each other down. So half of the workers begin with the
 scenarios and half with all else; a worker that is done with its own takes what the others have left.
 
-The scenarios stay together in a worker, since they use one pool in turn. The pages of that pool are one piece: they want
+The scenarios stay together in a worker, since they use one pool in turn. Those that want other services of it come last: the
+pool ends for each of them, and would be started once more for the next file. The pages of that pool are one piece: they want
 the same settings and the same browser.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from collections.abc import Collection
+from functools import cache
+from pathlib import Path
 from typing import Final
 
 from xdist.scheduler import LoadFileScheduling
@@ -32,6 +35,7 @@ LONG: Final = (
 )
 """What takes the longest: begun last, it would be all that runs at the end."""
 
+_TOP: Final = Path(__file__).parents[1]
 _NEEDED: Final = 2
 """Tests that a worker has to know to run one of them."""
 
@@ -42,10 +46,24 @@ def piece_of(test: str) -> str:
     return PAGES if file.startswith(f"{PAGES}/") and file != OWN_POOL else file
 
 
+@cache
+def wants_other_services(piece: str) -> bool:
+    """Whether a scenario says which services its pool has, or has those of Dask."""
+    file = _TOP / piece
+    if not piece.startswith(SCENARIOS) or not file.is_file():
+        return False
+    text = file.read_text(encoding="utf-8")
+    return any(word in text for word in ("daemon_list", "dask_pools"))
+
+
 def chosen(waiting: Collection[str], worker: int) -> str:
     """The next piece for the worker with this number; at least one waits."""
     own = [file for file in waiting if file.startswith(SCENARIOS) == (worker % 2 == 0)]
-    return min(own or waiting, key=lambda file: LONG.index(file) if file in LONG else len(LONG))
+
+    def rank(piece: str) -> tuple[int, bool]:
+        return LONG.index(piece) if piece in LONG else len(LONG), wants_other_services(piece)
+
+    return min(own or waiting, key=rank)
 
 
 class FilesInTwoQueues(LoadFileScheduling):

@@ -5,6 +5,7 @@ Jobs that talk with their access point while they run: with HTCondor's own clien
 import asyncio
 import shutil
 import stat
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.shared_pool import SharedPool
 from kettle.testing.throwaway_pool import ThrowawayPool
+from kettle_wire.commands.chirp import Trouble
 from kettle_wire.events import JobCompleted, JobTold
 from kettle_wire.jobs import JobId
 
@@ -81,6 +83,16 @@ grep -q "not authorized" refused
 if condor_chirp fetch no/such/file x 2> missing; then exit 1; fi
 grep -q "nothing by that name" missing
 condor_chirp --help > /dev/null
+"""
+FLOOD = """\
+import os, socket
+host, port, cookie = open(os.environ["_CONDOR_CHIRP_CONFIG"]).read().split()
+with socket.create_connection((host, int(port))) as chirp, chirp.makefile("rw") as lines:
+    for line in [f"cookie {cookie}", *(rf"ulog line\\ {number}" for number in range(80))]:
+        lines.write(line + "\\n")
+        lines.flush()
+        answer = lines.readline().strip()
+        print(answer if line.startswith("ulog") else "")
 """
 
 pytestmark = [
@@ -176,19 +188,19 @@ async def test_a_job_that_did_not_ask_for_it_only_sets_attributes_without_hurry(
 
 async def test_a_job_cannot_flood_the_record(pool: ThrowawayPool, tmp_path: Path) -> None:
     """What is too much is answered "try again", and the job goes on."""
-    script = tmp_path / "job.sh"
-    script.write_text(
-        '#!/bin/sh\nfor n in $(seq 80); do condor_chirp ulog "line $n" || again=yes; done\n'
-        'test "$again" = yes\n'
-    )
-    script.chmod(0o755)
+    (tmp_path / "flood.py").write_text(FLOOD)
     _, completed, told = await ended(
-        pool, "executable = job.sh\nerror = err\nwant_io_proxy = true\nqueue\n", tmp_path
+        pool,
+        f"executable = {PYTHON}\ntransfer_executable = false\narguments = flood.py\n"
+        "transfer_input_files = flood.py\noutput = out\nwant_io_proxy = true\nqueue\n",
+        tmp_path,
     )
 
     assert 0 == completed.exit.code
-    assert 50 < sum(len(each.notes) for each in told) < 80  # 60, and one more for every six seconds
-    assert "try again" in (tmp_path / "err").read_text()
+    answers = Counter((tmp_path / "out").read_text().split())
+    assert {"0", str(int(Trouble.TRY_AGAIN))} == answers.keys()
+    assert 50 < answers["0"] < 80  # 60, and one more for every six seconds
+    assert answers["0"] == sum(len(each.notes) for each in told)
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap (Debian package bubblewrap)")

@@ -22,6 +22,8 @@ from kettle_wire.commands.task_queues import TaskQueueView
 from kettle_wire.task_queues import TaskPlan
 
 from .asking import patiently
+from .evidence import Evidence
+from .job_log import written
 from .persons import somebody
 
 MANY = 10_000 if os.environ.get("KETTLE_TEST_LONG") else 1_000
@@ -68,48 +70,57 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-async def test_each_of_many_commands_has_one_result(pool: ThrowawayPool) -> None:
+async def test_each_of_many_commands_has_one_result(pool: ThrowawayPool, evidence: Evidence) -> None:
     """One of two workers is killed in the middle, and so is the service."""
-    client = pool.client
-    queue = await client.tasks.create(TaskPlan(), [b"echo $PPID", *[b"true"] * (MANY - 1)])
+    client, begun_by, go = pool.client, evidence.directory / "begun", evidence.directory / "go"
+    # However fast they are and however late it is noticed, this one is run at that moment.
+    middle = f"echo $PPID >>{begun_by}; until [ -e {go} ]; do sleep 0.05; done"
+    queue = await client.tasks.create(TaskPlan(), [middle.encode(), *[b"true"] * (MANY - 1)])
     await begun(client, queue, 2)
-    lane = int(await first_output(client, queue))
+    lane = int((await written(begun_by, "\n")).split()[0])
     os.kill(parent(lane), signal.SIGKILL)
     died = pool.kill("sessions")
     await pool.restarted("sessions", after=died)
+    go.touch()
     results = await ended(client, queue)
     assert list(range(1, MANY + 1)) == [each.task for each in results]
     assert all(each.ok for each in results)
     shown = await client.tasks.show(queue.id)
     assert (MANY, 0, 1) == (shown.done, shown.failed, shown.lost)
+    assert 2 == len(begun_by.read_text().split())
 
 
-async def test_exits_outputs_and_limits_are_recorded(client: Client) -> None:
-    """
-    A command's exit, its signal, what it printed, and that it took too long; one is run again until it ends well.
-    """
+async def test_exits_and_outputs_are_recorded(client: Client) -> None:
+    """A command's exit, its signal, and what it printed; one is run again until it ends well."""
     commands = [
         b"exit 3",
         b"kill -9 $$",
         b"echo out; echo err >&2",
         b"head -c 3000 /dev/zero",
-        b"sleep 100",
         b"no-such-program",
         b"test -e once || { touch once; exit 1; }",
         b"(sleep 100 & echo $! > left) && true",
     ]
-    queue = await client.tasks.create(TaskPlan(wall=0.5, retries=1), commands)
+    queue = await client.tasks.create(TaskPlan(retries=1), commands)
     await begun(client, queue)
     results = await ended(client, queue)
-    assert [3, -9, 0, 0, -9, 127, 0, 0] == [each.exit for each in results]
+    assert [3, -9, 0, 0, 127, 0, 0] == [each.exit for each in results]
     assert b"out\nerr\n" == results[2].output
     assert (1024, True) == (len(results[3].output), results[3].cut)
-    assert "it was killed after 0.5 s, its time limit" == results[4].reason
-    assert 0.5 <= results[4].wall
     shown = await client.tasks.show(queue.id)
-    assert 5 == shown.again  # each of those that failed, once
+    assert 4 == shown.again  # each of those that failed, once
     explained = await client.tasks.explain(queue.id, 1)
     assert ("failed", "it ended with exit code 3") == (explained.state, explained.why)
+
+
+async def test_a_command_that_takes_too_long_is_killed(client: Client) -> None:
+    """It is tried again as any that fails, and its result says why."""
+    queue = await client.tasks.create(TaskPlan(wall=0.5, retries=1), [b"sleep 100"])
+    await begun(client, queue)
+    (result,) = await ended(client, queue)
+    assert (-9, "it was killed after 0.5 s, its time limit") == (result.exit, result.reason)
+    assert 0.5 <= result.wall
+    assert 1 == (await client.tasks.show(queue.id)).again
 
 
 async def test_functions_are_called_and_those_that_end_their_process_fail(pool: ThrowawayPool) -> None:

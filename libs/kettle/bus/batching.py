@@ -41,18 +41,26 @@ class BatchingDelay:
 
 class Pacing(BatchingDelay):
     """
-    Lets messages be taken once in so many seconds: the first one after a pause at once, and together what comes quickly.
+    Lets messages be taken once in so many seconds: the first ones after a pause at once, and together what goes on to come quickly.
     """
 
-    def __init__(self, seconds: float, *, wanted: Callable[[], bool] = lambda: True) -> None:
-        """`wanted`: whether a moment more is nothing at present."""
+    def __init__(
+        self, seconds: float, *, at_once: int = 1, wanted: Callable[[], bool] = lambda: True
+    ) -> None:
+        """
+        `at_once`: how often messages may be taken without a wait after a pause of `at_once * seconds`, and once more for each
+        `seconds` that none were taken.  `wanted`: whether a moment more is nothing at present.
+        """
         super().__init__(seconds)
+        self._ahead = (at_once - 1) * seconds
         self._wanted = wanted
         self._next = 0.0
+        """When it would be time, had messages always been taken once in so many seconds."""
 
     async def wait(self) -> None:
         """Until it is time to take what has come."""
         loop = asyncio.get_running_loop()
         if self._wanted():
-            await asyncio.sleep(self._next - loop.time())
-        self._next = loop.time() + self._seconds
+            await asyncio.sleep(self._next - self._ahead - loop.time())
+        now = loop.time()
+        self._next = min(max(self._next, now), now + self._ahead) + self._seconds

@@ -92,6 +92,8 @@ async def http_application(
     rt.loop(watch.run(), name="watched tables")
     shown = page_handlers(Questions(handlers, front.require), settings.documentation_url)
     watched = Streams(settings.rest_streams, settings.rest_streams_of_one)
+    for streams in (parts.streams, watched):
+        streams.end_with(application)
     Terminals(front, parts.people, parts.past, origins, watched).add_to(application)
 
     def watch_of(asked: Asked) -> WorkflowWatch:

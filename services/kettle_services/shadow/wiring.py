@@ -31,6 +31,11 @@ _REPORTS: Final = 1_000_000
 """Very small ones would cost the server more memory than their bytes."""
 GATHER_S: Final = 0.05
 """How long an event may wait for others that are written into a log, or a mail, with it."""
+_FRAMES_AT_ONCE: Final = 8
+"""
+How many frames after a pause are written into the logs as they come: a brief job that is alone has five, from its submission to
+its end, and the script that watches its log waits for the last one.
+"""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -122,7 +127,8 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
         failed=_not_written,
     )
     # After a pause at once: scripts submit, and in the next line they look into the log.
-    frames = _frames(bus, subjects, shard, projector.frame, gather=Pacing(GATHER_S))
+    gather = Pacing(GATHER_S, at_once=_FRAMES_AT_ONCE)
+    frames = _frames(bus, subjects, shard, projector.frame, gather=gather)
     await follow(frames, projector, writer, checkpoint, partial(missing_frames, bus, shard))
 
 

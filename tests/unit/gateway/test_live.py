@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from typing import Self, cast
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.pages.live import LiveParts, SharedSubject, part_event
 from kettle_services.gateway.pages.live_subject import LiveSubject
 from kettle_services.gateway.pages.pacing import Costs, Pace
@@ -115,6 +116,37 @@ async def test_one_person_watches_so_many_pages() -> None:
             await live.send(asked("ada"), part, lambda: True)
         assert 200 == (await live.send(asked("eve"), part, lambda: True)).status
     assert 429 == refused.value.status
+    assert 0 == streams.count
+
+
+async def test_who_watches_a_page_does_not_keep_the_service_from_its_end() -> None:
+    """
+    Answers without an end of their own end with the application; aiohttp would wait for each as long as it waits for any.
+    """
+    tables, streams, application = Tables(ap=4), Streams(9, 9), web.Application()
+    streams.end_with(application)
+    live = LiveParts(TableWatch(cast("JobTables", tables)), streams)
+
+    async def make() -> MadePart:
+        return MadePart(part_event("a list"))
+
+    async def still() -> None:
+        pass
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        person = cast("Person", SimpleNamespace(name="ada", expires=None))
+        asked = Asked(person, None, None, request, admission=Admission(still))
+        return await live.send(asked, make, lambda: True, SharedSubject(LiveSubject(public=True), "jobs"))
+
+    application.router.add_get("/live", answer)
+    runner = web.AppRunner(application, shutdown_timeout=100 * PATIENCE_S)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    async with ClientSession() as session, session.get(f"http://{host}:{port}/live") as response:
+        assert b"data: a list\n\n" == await response.content.readuntil(b"\n\n")
+        async with asyncio.timeout(PATIENCE_S):
+            await runner.cleanup()
     assert 0 == streams.count
 
 

@@ -25,6 +25,16 @@ def test_a_worker_that_is_done_with_its_own_helps_the_others() -> None:
     assert LONG[-1] == chosen([WAITING[0], LONG[-1]], 2)
 
 
+def test_scenarios_with_other_services_come_last() -> None:
+    """The shared pool is started once more for each of them, and not also for what comes behind it."""
+    left = [f"{SCENARIOS}test_{name}.py" for name in ("ce", "basic", "dask_client_only", "urls")]
+    order: list[str] = []
+    while left:
+        order.append(chosen(left, 0))
+        left.remove(order[-1])
+    assert [f"{SCENARIOS}test_{name}.py" for name in ("basic", "dask_client_only", "urls", "ce")] == order
+
+
 def test_pages_are_one_piece() -> None:
     """Each other file is one, whatever its tests are called."""
     assert (

@@ -1,8 +1,11 @@
-"""How many answers go on at once that have no end of their own."""
+"""Answers that have no end of their own: how many go on at once, and their end with that of the service."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
+
+from aiohttp import web
 
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
@@ -17,11 +20,25 @@ class Streams:
         self._most = most
         self._most_of_one = most_of_one
         self._of: Counter[str] = Counter()
+        self._answering: set[asyncio.Task[object]] = set()
         self.count = 0
+
+    def end_with(self, application: web.Application) -> None:
+        """
+        Have them end when the application does, which would wait a minute for each of them; who reads one comes again.
+        """
+
+        async def end(_application: web.Application) -> None:
+            for task in self._answering:
+                task.cancel("the service ends")
+
+        application.on_shutdown.append(end)
 
     @contextmanager
     def one_more(self, person: str) -> Generator[None]:
-        """As long as it goes on; raises RequestRefused: they are too many."""
+        """
+        As long as it goes on, in the task of its request; raises RequestRefused: they are too many.
+        """
         if self._of.get(person, 0) >= self._most_of_one:
             raise RequestRefused(
                 429,
@@ -37,11 +54,15 @@ class Streams:
                 f"{self._most} streams are open, which is the most; try again later",
                 retry_after=_AGAIN_S,
             )
+        task = asyncio.current_task()
+        assert task is not None, "a request is answered by a task"
         self.count += 1
         self._of[person] += 1
+        self._answering.add(task)
         try:
             yield
         finally:
+            self._answering.discard(task)
             self.count -= 1
             self._of[person] -= 1
             if not self._of[person]:

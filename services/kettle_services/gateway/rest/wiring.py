@@ -135,6 +135,7 @@ class RestParts(msgspec.Struct, frozen=True):
     new_workflows: NewWorkflows
     reruns: Reruns
     hub: EventHub
+    streams: Streams
 
 
 async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: People) -> RestParts:
@@ -235,7 +236,7 @@ async def rest_parts(rt: Runtime, settings: GatewaySettings, bus: Bus, said: Peo
         proxies=frozenset(settings.proxies),
     )
     return RestParts(
-        handlers, persons, people, past, limits, tables, trust, workflows, new_workflows, reruns, hub
+        handlers, persons, people, past, limits, tables, trust, workflows, new_workflows, reruns, hub, streams
     )
 
 
