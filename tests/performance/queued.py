@@ -23,13 +23,15 @@ CASES: Final = {
     "100000_in_1000": (100_000, 1000, ""),
 }
 """Jobs, clusters, and what else the description says."""
-_MEASURED: Final = ("VmRSS:", "VmHWM:", "Private_Clean:", "Private_Dirty:")
+_MEASURED: Final = ("VmRSS:", "VmHWM:", "Pss:", "Private_Clean:", "Private_Dirty:")
 
 
 def resident_mib(pool: ThrowawayPool) -> dict[str, float]:
     """
-    The schedd's memory now, and the most that it ever was, MiB; and what of it is nobody else's: it shares the modules of all services with
-    the process that it is forked from.
+    The schedd's memory now, and the most that it ever was, MiB; what of it is nobody else's: it shares the modules of all services with
+    the process that it is forked from; and its proportional set, in which each shared page is divided among those who share it.
+
+    The sum of all proportional sets is what a pool takes of a host; of what is resident each service counts all modules again.
     """
     process = Path(f"/proc/{pool.pid('schedd')}")
     lines = [
@@ -41,6 +43,7 @@ def resident_mib(pool: ThrowawayPool) -> dict[str, float]:
     return {
         "rss_mib": round(found["VmRSS"], 1),
         "peak_mib": round(found["VmHWM"], 1),
+        "proportional_mib": round(found["Pss"], 1),
         "own_mib": round(own, 1),
     }
 

@@ -97,6 +97,7 @@ ROWS: Final[Sequence[Row]] = (
     Row("its totals", "", "commands/queue/100000/totals/seconds", times=1000),
     Row("one of its jobs", "", "commands/queue/100000/one_job/seconds", times=1000),
     Row("schedd with 100,000 jobs in ten clusters", "60 MiB", "queued/100000_in_10/rss_mib", "MiB"),
+    Row("its part, with shared pages divided", "", "queued/100000_in_10/proportional_mib", "MiB"),
     Row("one running job, of 1,000", "2 MiB", "recovery/mib_per_running_job", "MiB"),
     Row("schedd killed, until it answers", "2 s", "recovery/answered_s", "s"),
     Row("farm of 50,400 slots, ends a second", "", "farm/ended_per_second", "/s"),

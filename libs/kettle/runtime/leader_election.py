@@ -23,8 +23,8 @@ from kettle_wire.subjects import Subjects, token
 
 STALLED: Final = 30.0
 """Seconds without a turn of the service's event loop after which it does not ask to be elected any more."""
-_SIGN: Final = 2.0
-"""Seconds between signs of life of the service's event loop, and between looks for them."""
+_SIGN: Final = 5.0
+"""Seconds between signs of life of the service's event loop, and between looks for them while there are none."""
 _KEPT: Final = 60.0
 """Seconds: a bucket that was lost is taken for empty after this, if nobody writes his lease into it again."""
 
@@ -131,8 +131,8 @@ class Candidacy:
             _log.warning("%s: the lease is lost; owning on as long as nobody else does", self._shard)
 
     async def _stalled(self) -> None:
-        while self._silence < STALLED:  # noqa: ASYNC110 - a loop that hangs says nothing, in no way
-            await asyncio.sleep(_SIGN)
+        while (left := STALLED - self._silence) > 0:  # noqa: ASYNC110 - a loop that hangs says nothing, in no way
+            await asyncio.sleep(left)
 
     async def _responsive(self) -> None:
         while self._silence >= STALLED:  # noqa: ASYNC110 - as above

@@ -21,7 +21,7 @@ class AccountingSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fie
     `$KETTLE_HOME/credentials`.
     """
     shard_poll: Seconds = 2.0
-    """Seconds between checks for new queues."""
+    """Seconds between checks for new queues; up to five times as long while none come."""
     databases: Hidden[tuple[str, ...]] = ()
     """Further databases with the event logs of some queues."""
     access_points: tuple[str, ...] = ()

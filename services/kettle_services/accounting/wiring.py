@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from kettle import VERSION
 from kettle.archive import FileArchives, keep_archived
@@ -24,6 +25,9 @@ from kettle_services.accounting.settings import AccountingSettings
 from kettle_wire.commands.accounting import QUERY_HISTORY, QUERY_PROGRESS, QUERY_USAGE, REPORT_USAGE
 from kettle_wire.subjects import Subjects
 from kettle_wire.telemetry.pool_metrics import PROJECTION_LAG, PROJECTIONS_STOPPED
+
+_SELDOM: Final = 5
+"""The longest time between looks for new shards, in times of that between the first ones."""
 
 
 async def serve(rt: Runtime, settings: AccountingSettings) -> None:
@@ -162,17 +166,21 @@ class _Following:
         new = asyncio.Event()
         self._news.append(new)
         followed: set[str] = set()
+        pause = self._poll
         async with asyncio.TaskGroup() as tasks:
             while True:
                 new.clear()
-                for shard, log in (await shards_of(projection, self.logs)).items():
-                    if shard not in followed:
-                        followed.add(shard)
-                        tasks.create_task(
-                            self._follow(projection, shard, log), name=f"{projection.name} {shard}"
-                        )
+                found = await shards_of(projection, self.logs)
+                more = found.keys() - followed
+                for shard in sorted(more):
+                    followed.add(shard)
+                    tasks.create_task(
+                        self._follow(projection, shard, found[shard]), name=f"{projection.name} {shard}"
+                    )
+                # A service that begins says so; while nothing new comes, it is looked for less often.
+                pause = self._poll if more else min(2 * pause, _SELDOM * self._poll)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._poll):
+                    async with asyncio.timeout(pause):
                         await new.wait()
 
     async def _follow(self, projection: StoredProjection, shard: str, log: ReadableLog) -> None:
