@@ -44,7 +44,7 @@ _NEEDED: Final = 2
 
 
 def piece_of(test: str) -> str:
-    """What a test is run with in one worker: its file, that whose settings it has taken over, or the directory of the pages."""
+    """What a test is run with in one worker: the pages, or its file and what has the same settings."""
     file = test.partition("::")[0]
     return PAGES if file.startswith(f"{PAGES}/") and file != OWN_POOL else _with_settings_of(file)
 
