@@ -6,12 +6,13 @@ the first leave the cores idle, and later the second slow each other down. So ha
 scenarios and half with all else; a worker that is done with its own takes what the others have left.
 
 The scenarios stay together in a worker, since they use one pool in turn. Those that want other services of it come last: the
-pool ends for each of them, and would be started once more for the next file. The pages of that pool are one piece: they want
-the same settings and the same browser.
+pool ends for each of them, and would be started once more for the next file. What has the settings of another file is one piece
+with it, for the same reason. The pages of that pool are one piece: they want the same settings and the same browser.
 """
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
+import re
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
@@ -36,24 +37,35 @@ LONG: Final = (
 """What takes the longest: begun last, it would be all that runs at the end."""
 
 _TOP: Final = Path(__file__).parents[1]
+_TAKEN_OVER: Final = re.compile(r"^from \.(test_\w+) import .*\bconfiguration\b(?! as)", re.MULTILINE)
+_OF_SERVICES: Final = ("daemon_list", "SERVICES", "dask_pools")
 _NEEDED: Final = 2
 """Tests that a worker has to know to run one of them."""
 
 
 def piece_of(test: str) -> str:
-    """What a test is run with in one worker: its file, or the directory of the pages."""
+    """What a test is run with in one worker: the pages, or its file and what has the same settings."""
     file = test.partition("::")[0]
-    return PAGES if file.startswith(f"{PAGES}/") and file != OWN_POOL else file
+    return PAGES if file.startswith(f"{PAGES}/") and file != OWN_POOL else _with_settings_of(file)
+
+
+@cache
+def _with_settings_of(file: str) -> str:
+    """The scenario whose settings of a pool a scenario has as well, or itself."""
+    taken = _TAKEN_OVER.search(_text(file))
+    return f"{SCENARIOS}{taken[1]}.py" if taken else file
 
 
 @cache
 def wants_other_services(piece: str) -> bool:
-    """Whether a scenario says which services its pool has, or has those of Dask."""
+    """Whether a scenario names the services of its pool."""
+    return any(word in _text(piece) for word in _OF_SERVICES)
+
+
+def _text(piece: str) -> str:
+    """What stands in a scenario; nothing in what is none, or is many."""
     file = _TOP / piece
-    if not piece.startswith(SCENARIOS) or not file.is_file():
-        return False
-    text = file.read_text(encoding="utf-8")
-    return any(word in text for word in ("daemon_list", "dask_pools"))
+    return file.read_text(encoding="utf-8") if piece.startswith(SCENARIOS) and file.is_file() else ""
 
 
 def chosen(waiting: Collection[str], worker: int) -> str:

@@ -35,6 +35,16 @@ def test_scenarios_with_other_services_come_last() -> None:
     assert [f"{SCENARIOS}test_{name}.py" for name in ("basic", "dask_client_only", "urls", "ce")] == order
 
 
+def test_scenarios_with_the_settings_of_another_are_one_piece_with_it() -> None:
+    """Those that have some of their own besides are not."""
+    for name, of in {
+        "dag_language": "workflows",
+        "workflows": "workflows",
+        "rest_v1_workflows": "rest_v1_workflows",
+    }.items():
+        assert f"{SCENARIOS}test_{of}.py" == piece_of(f"{SCENARIOS}test_{name}.py::test_a")
+
+
 def test_pages_are_one_piece() -> None:
     """Each other file is one, whatever its tests are called."""
     assert (

@@ -36,9 +36,7 @@ class Streams:
 
     @contextmanager
     def one_more(self, person: str) -> Generator[None]:
-        """
-        As long as it goes on, in the task of its request; raises RequestRefused: they are too many.
-        """
+        """As long as it goes on, in the task of its request; raises RequestRefused: they are too many."""
         if self._of.get(person, 0) >= self._most_of_one:
             raise RequestRefused(
                 429,
