@@ -51,13 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
         selection.lane()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
-    # Tests as pytest rewrites them are worth keeping, for the other workers and the next run: it takes seconds of a core.
-    sys.dont_write_bytecode = False
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is None:  # once, not in each worker of pytest-xdist
         _compile()
     if config.getoption("--hypothesis-profile") != "search":
         _draw_from_no_modules()
+    # Tests as pytest rewrites them are worth keeping, for the other workers and the next run: it takes seconds of a core.
+    sys.dont_write_bytecode = False
     if worker is not None:
         from tests.rewriting import rewrite_share
 
@@ -85,16 +85,13 @@ def _draw_from_no_modules() -> None:
 
 def _compile() -> None:
     """
-    Leave the bytecode of our modules and templates beside them, if that is possible.
+    Leave our modules' bytecode beside them, if that is possible.
 
     Pools start hundreds of processes. Each would compile what it imports where Python is told to write no bytecode,
     or where the account that a pool runs as may not: longer than all the rest of its start.
     """
     for root in ("libs", "schemas", "services"):
         compileall.compile_dir(_TESTS.parent / root, quiet=2)
-    from kettle_services.gateway.pages.rendering import Templates
-
-    Templates()
 
 
 _ALLOWED_SKIPS = skips.allowed()
