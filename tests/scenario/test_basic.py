@@ -6,11 +6,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 import asyncpg
-import pytest
 
 from kettle.client import Client, JobEvent, job_id, select
 from kettle.client.jobs.status import Status
-from kettle.execution.system.linux import parent_of
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_wire.events import JobAssigned, JobCompleted, JobHeld
@@ -48,22 +46,6 @@ async def refused(client: Client, job: JobId) -> Rejection:
             if verdict is not None and verdict.rejection is not None:
                 return verdict.rejection
             await asyncio.sleep(0.05)
-
-
-@pytest.mark.parametrize("name", ["master", "schedd", "shadow", "startd", "accounting", "gateway"])
-async def test_a_service_that_is_ready_has_loaded_only_what_it_needs(pool: ThrowawayPool, name: str) -> None:
-    """
-    No process loads a web client, and no service loads numpy for the columns of which it has none; what it has from the
-    process that it was forked from costs it nothing.
-
-    What it has loaded is seen from outside by the libraries that are mapped into its process.
-    """
-    pid = pool.state.pid if name == "master" else await pool.restarted(name)
-    mapped = Path(f"/proc/{pid}/maps").read_text()
-    shared = Path(f"/proc/{parent_of(pid)}/maps").read_text()
-    assert "/msgspec/" in mapped, "this is how a loaded package is seen"
-    assert [] == [each for each in ("aiohttp", "multidict", "pyarrow") if f"/{each}/" in mapped + shared]
-    assert "/numpy/" not in mapped or "/numpy/" in shared
 
 
 async def test_exit_codes(pool: ThrowawayPool, tmp_path: Path) -> None:

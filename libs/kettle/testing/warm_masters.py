@@ -32,6 +32,8 @@ from kettle.runtime import EXIT_FAILED
 
 _ZYGOTE: Final = "kettle_services.master.zygote"
 _START_ORDER: Final = "kettle_services.master.domain.start_order"
+_OF_REST: Final = ("kettle.runtime.http_server", "kettle_services.gateway.http_application")
+"""What a gateway loads when it is told to serve HTTP: more than half of the processor time that it takes to begin then."""
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
 """numpy's library makes its threads when it is loaded, and a process with threads cannot be forked."""
 _READ_LATE: Final = ("KETTLE_", MARK, "NOTIFY_SOCKET", "PYTEST_", "PATH", "HOME", "PYTHONUNBUFFERED")
@@ -90,7 +92,7 @@ class _Masters:
         room = importlib.import_module(f"{_ZYGOTE}.identity").room
         order = importlib.import_module(_START_ORDER)
         roles = dict.fromkeys([*order.DAEMON_LIST, *sorted(order.NEEDS_DATABASE)])
-        modules = [startup.MASTER, *(f"kettle_services.{role}" for role in roles)]
+        modules = [startup.MASTER, *(f"kettle_services.{role}" for role in roles), *_OF_REST]
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(

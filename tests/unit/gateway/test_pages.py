@@ -70,6 +70,12 @@ def jobs_view(*jobs: Job, asked: ShowJobs | None = None) -> JobsView:
     )
 
 
+def test_every_template_can_be_compiled() -> None:
+    """One that is wrong would be found by the first who opens its page."""
+    assert "workflows/list_live.html" in TEMPLATES.names
+    assert TEMPLATES.names == [TEMPLATES.compiled(name).name for name in TEMPLATES.names]
+
+
 def test_vendored_files_are_what_the_table_says() -> None:
     """
     Every vendored file has the hash of the table and a licence beside it, and no other script is there but our own.

@@ -1,10 +1,14 @@
-"""Templates, all of them compiled when the gateway starts: one that cannot be is found then."""
+"""
+Templates, of which each is compiled when it is first wanted: all of them together would be half of what a gateway does when it starts.
+
+They are read at its start, and are of its version also when another one is installed meanwhile.
+"""
 
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import DictLoader, Environment, StrictUndefined, Template
 
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.wording import counted, number, size, span, stamp
@@ -17,9 +21,12 @@ class Templates:
     """Makes HTML of views."""
 
     def __init__(self, directory: Path = _DIRECTORY) -> None:
-        """Raises jinja2.TemplateError: a template is wrong."""
-        environment = Environment(
-            loader=FileSystemLoader(directory),
+        texts = {
+            path.relative_to(directory).as_posix(): path.read_text(encoding="utf-8")
+            for path in directory.rglob("*.html")
+        }
+        self._environment: Final = Environment(
+            loader=DictLoader(texts),
             autoescape=True,
             undefined=StrictUndefined,
             auto_reload=False,
@@ -30,11 +37,17 @@ class Templates:
         filters: dict[str, Any] = {
             "counted": counted, "number": number, "size": size, "signal": words_of_signal, "span": span, "stamp": stamp,
         }  # fmt: skip
-        environment.filters.update(filters)
-        self._compiled: Final[dict[str, Template]] = {
-            name: environment.get_template(name) for name in environment.list_templates()
-        }
+        self._environment.filters.update(filters)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all of them."""
+        return self._environment.list_templates()
+
+    def compiled(self, template: str) -> Template:
+        """One of them; raises jinja2.TemplateError: it is wrong, or there is none of this name."""
+        return self._environment.get_template(template)
 
     def render(self, template: str, frame: Frame, view: msgspec.Struct) -> str:
-        """A page, or a part of one."""
-        return self._compiled[template].render(frame=frame, view=view)
+        """A page, or a part of one; raises jinja2.TemplateError."""
+        return self.compiled(template).render(frame=frame, view=view)
