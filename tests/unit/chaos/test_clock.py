@@ -65,7 +65,7 @@ def test_what_a_killed_process_shared_is_removed(tmp_path: Path) -> None:
 
 
 def test_what_was_there_before_stays(tmp_path: Path) -> None:
-    """What is left of a process that had ended before is no business of ours; in a directory that nobody else tidies."""
+    """What is left of a process that had ended before is no business of ours."""
     with subprocess.Popen(["/bin/true"]) as ended:
         pass
     left = [tmp_path / f"faketime_shm_{ended.pid}", tmp_path / f"sem.faketime_sem_{ended.pid}"]

@@ -19,7 +19,7 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
 
 @pytest.fixture(params=["interpreted", "compiled"])
 def place(request: pytest.FixtureRequest, launch: Path | None) -> Iterator[Place]:
-    """With callers of either kind; its path is short, as sockets need it, wherever pytest keeps its directories."""
+    """With callers of either kind, and a path that is short, as sockets need it."""
     if request.param == "compiled" and launch is None:
         pytest.skip("no C compiler is installed")
     with temporary() as directory:

@@ -188,8 +188,12 @@ all_documents = cache(documents)
 
 
 @cache
-def schema(path: str) -> Draft202012Validator:
-    """A document, read and found to be a schema once: that takes longer than to look whether an event follows it."""
+def schema(path: str) -> Any:
+    """
+    A validator, which has no types, of a document.
+
+    That it is a schema is looked at once, which takes longer than to look whether an event follows it.
+    """
     document = all_documents()[path]
     Draft202012Validator.check_schema(document)
     return Draft202012Validator(document)

@@ -41,11 +41,16 @@ def test_one_that_hangs_is_ended_and_shows_where(tmp_path: Path, old: str) -> No
 def test_a_test_that_passes_after_others_does_not_begin_the_watch_again(
     monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ) -> None:
-    """What costs is to begin and to end it, so that is done when it has become old, and after the last test."""
+    """To begin and to end it costs, so that is done when it has become old."""
     now, did = [0.0], list[str]()
     clock = SimpleNamespace(monotonic=lambda: now[0])
-    begun, ended = (lambda *_, **__: did.append("begun")), (lambda: did.append("ended"))
-    handler = SimpleNamespace(dump_traceback_later=begun, cancel_dump_traceback_later=ended)
+
+    def begun(*_: object, **__: object) -> None:
+        did.append("begun")
+
+    handler = SimpleNamespace(
+        dump_traceback_later=begun, cancel_dump_traceback_later=lambda: did.append("ended")
+    )
     monkeypatch.setattr(hanging, "time", clock)
     monkeypatch.setattr(hanging, "faulthandler", handler)
     watch = hanging.Watch(pytestconfig)
