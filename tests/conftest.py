@@ -62,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.rewriting import rewrite_share
 
         rewrite_share(config, worker, _TESTS)
+    from tests.hanging import Watch
+
+    config.pluginmanager.register(Watch(config))
     gc.disable()  # until all tests are collected: what is made until then stays
 
 

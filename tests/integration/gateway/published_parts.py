@@ -23,6 +23,7 @@ from kettle.published.ticket import Ticket, TicketRefusedError
 from kettle.published.tunnel import Tunnel
 from kettle.published.tunnel_stream import TunnelStream
 from kettle.runtime.http_server import serving
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.published.http_proxy import HttpProxy
 from kettle_services.gateway.published.job_lookup import JobLookup, MayBe, QueuedJob, anywhere
 from kettle_services.gateway.published.landing import Landing
@@ -185,7 +186,7 @@ async def ask(port: int, text: str | bytes) -> bytes:
     with suppress(ConnectionError):
         await writer.drain()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             return await reader.read()
     finally:
         await gone(writer)
@@ -315,6 +316,6 @@ async def web_server(application: web.Application) -> AsyncGenerator[int]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until it is true."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.01)

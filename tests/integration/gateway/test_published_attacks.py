@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from kettle.published.errors import StreamCode
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.domain.published_addresses import BadAddressError, read_address
 from kettle_services.gateway.domain.published_headers import Visit, from_job, place, to_job
 from kettle_services.gateway.domain.service_origins import ServiceOrigins, why_no_services_url
@@ -308,7 +309,7 @@ async def test_a_head_of_another_protocol_says_what_the_job_has_said() -> None:
             writer.write(
                 f"GET /jobs/12.0/web/ HTTP/1.1\r\n{HEAD}Upgrade: websocket\r\nConnection: keep-alive, upgrade\r\n\r\n".encode()
             )
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 head = await reader.readuntil(b"\r\n\r\n")
             assert b"101" == head.split()[1]
             assert b"X-A: " + said + b"\r\n" in head

@@ -15,6 +15,7 @@ from kettle.client.errors import PoolUnreachableError
 from kettle.client.published import GatewayAccess, StreamNotOpenedError, forward, open_stream
 from kettle.pki.authority_files import AuthorityFiles
 from kettle.pki.contexts import Listener
+from kettle.testing.patience import PATIENCE_S
 from kettle_wire.codes import JobStatus
 from kettle_wire.jobs import JobId
 
@@ -112,7 +113,7 @@ async def test_an_answer_that_begins_before_the_request_is_whole_goes_on() -> No
         writer.write(
             b"POST /jobs/12.0/web/ HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer alice\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             for number in range(3):
                 writer.write(b"3\r\nno%d\r\n" % number)
                 assert await reader.readuntil(b"no%d\r\n" % number)
@@ -296,7 +297,7 @@ async def test_a_service_that_speaks_first_is_heard() -> None:
         made.jobs.put()
         access = GatewayAccess(f"http://127.0.0.1:{made.port}", token="alice")
         reader, writer = await open_stream("12.0", "raw", access=access)
-        assert banner == await asyncio.wait_for(reader.readline(), 20)
+        assert banner == await asyncio.wait_for(reader.readline(), PATIENCE_S)
         await gone(writer)
 
 
@@ -335,14 +336,14 @@ async def test_over_https_each_direction_ends_for_itself(tmp_path: Path) -> None
         writer.write(bytes(2_000_000))
         await writer.drain()
         writer.write_eof()
-        assert b"2000000\n" == await asyncio.wait_for(reader.readline(), 20)
-        assert 3_000_000 == len(await asyncio.wait_for(reader.read(), 20))
+        assert b"2000000\n" == await asyncio.wait_for(reader.readline(), PATIENCE_S)
+        assert 3_000_000 == len(await asyncio.wait_for(reader.read(), PATIENCE_S))
         await gone(writer)
         async with forward("12.0", "raw", access=access) as local:
             reader, writer = await asyncio.open_connection("127.0.0.1", local)
             writer.write(b"two")
             writer.write_eof()
-            assert b"ready\n3\n" == (await asyncio.wait_for(reader.read(), 20))[:8]
+            assert b"ready\n3\n" == (await asyncio.wait_for(reader.read(), PATIENCE_S))[:8]
             await gone(writer)
         await until(lambda: not list(made.uses))
         reader, writer = await open_stream("12.0", "raw", access=access)
@@ -367,6 +368,6 @@ async def test_a_job_that_breaks_off_what_it_has_connected_takes_nobodys_places(
         for _ in range(3):
             with suppress(PoolUnreachableError, ConnectionError):
                 reader, writer = await open_stream("12.0", "raw", access=access)
-                assert b"" == await asyncio.wait_for(reader.read(), 20)
+                assert b"" == await asyncio.wait_for(reader.read(), PATIENCE_S)
                 await gone(writer)
         await until(lambda: not list(made.uses))

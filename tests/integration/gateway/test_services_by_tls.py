@@ -17,6 +17,7 @@ from kettle.pki.certificates import issue, make_authority
 from kettle.pki.person_authority import PersonAuthority
 from kettle.published.errors import StreamCode
 from kettle.published.first_words import GSS_QUESTION, TLS_QUESTION
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.published import service_listener
 from kettle_services.gateway.published.service_certificates import ServiceCertificates
 from kettle_services.gateway.rest.application import RequestLimits
@@ -344,7 +345,7 @@ async def test_what_is_no_tls_never_reaches_the_job(
             assert b"N" == await reader.readexactly(1)
             writer.write(GSS_QUESTION)
         with suppress(ConnectionError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 await reader.read()
         await gone(writer)
         assert not seen.data
@@ -447,7 +448,7 @@ async def test_nobody_takes_all_places(tmp_path: Path, monkeypatch: pytest.Monke
                 came.send(b"x")
                 return b"x" == await came.read(1)
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 with suppress(ConnectionError):
                     if await comes():
@@ -467,7 +468,7 @@ async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.Mo
     async with served(tmp_path) as made:
         reader, writer = await asyncio.open_connection("127.0.0.1", made.port)
         with suppress(ConnectionError):
-            assert not await asyncio.wait_for(reader.read(), 20)
+            assert not await asyncio.wait_for(reader.read(), PATIENCE_S)
         await gone(writer)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from kettle.pki.certificates import make_request
 from kettle.pki.contexts import Listener
 from kettle.published.tls_transport import PIECE
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.domain.published_names import ServiceDomain
 from kettle_services.gateway.published.service_access import Unserved
 from kettle_services.gateway.published.service_certificates import ServiceCertificates
@@ -170,7 +171,7 @@ class Program:
 
     async def _more(self) -> None:
         self._flush()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             data = await self.reader.read(PIECE)
         if not data:
             raise ConnectionResetError("the other side has closed the connection")

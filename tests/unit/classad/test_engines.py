@@ -197,8 +197,9 @@ def test_all_levels_fit_a_caller_who_is_deep_down_himself(engine: Engine, form: 
     def reached() -> int:
         return next(number for number in range(0, 410, 3) if outcome(number) != 1)
 
-    assert reached() == called_deep_down(100, reached)
-    assert reached() > 45
+    level = reached()
+    assert level == called_deep_down(100, reached)
+    assert level > 45
 
 
 @pytest.mark.parametrize("engine_of_name", [evaluate_attribute, interpret_attribute])

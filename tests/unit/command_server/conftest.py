@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kettle.testing.servers.embedded import temporary
 from kettle_services.condor.compiled_launcher import compile_into
 
 from .place import Place
@@ -17,14 +18,15 @@ def launch(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
 
 
 @pytest.fixture(params=["interpreted", "compiled"])
-def place(tmp_path: Path, request: pytest.FixtureRequest, launch: Path | None) -> Iterator[Place]:
-    """With callers of either kind."""
+def place(request: pytest.FixtureRequest, launch: Path | None) -> Iterator[Place]:
+    """With callers of either kind, and a path that is short, as sockets need it."""
     if request.param == "compiled" and launch is None:
         pytest.skip("no C compiler is installed")
-    there = Place(tmp_path, launch if request.param == "compiled" else None)
-    try:
-        yield there
-    finally:
-        for server in there.servers:
-            server.kill()
-            server.wait()
+    with temporary() as directory:
+        there = Place(directory, launch if request.param == "compiled" else None)
+        try:
+            yield there
+        finally:
+            for server in there.servers:
+                server.kill()
+                server.wait()

@@ -1,13 +1,14 @@
-"""condor_transform_ads, as a process: rules files tried on ads."""
+"""condor_transform_ads, as a process that is forked: rules files tried on ads."""
 
+import asyncio
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kettle.testing.commands import running
 from kettle_services.condor import launchers
 
 Said = tuple[int, str, str]
@@ -37,17 +38,8 @@ def transform(tmp_path: Path) -> Transform:
     (tmp_path / "rules").write_text(RULES)
 
     def run(*words: str, typed: str = "") -> Said:
-        done = subprocess.run(
-            [place / "condor_transform_ads", *words],
-            cwd=tmp_path,
-            env={},
-            input=typed,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        return done.returncode, done.stdout, done.stderr
+        program = [str(place / "condor_transform_ads"), *words]
+        return asyncio.run(running.run(program, tmp_path, {}, typed))
 
     return run
 

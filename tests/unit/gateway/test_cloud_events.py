@@ -1,14 +1,15 @@
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-import jsonschema
 import msgspec
 import pytest
 from cloudevents.core.formats.json import JSONFormat
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from kettle.client.events.published import Wanted
 from kettle.jobs import trace_meta
@@ -82,7 +83,6 @@ from kettle_wire.subjects import Subjects
 from kettle_wire.tasks import Step
 
 AT = 1_700_000_000_123_456
-DOCUMENTS = documents()
 NAN, INF = float("nan"), float("inf")
 
 EXAMPLES: list[tuple[str, Recorded]] = [
@@ -184,6 +184,21 @@ EXAMPLES: list[tuple[str, Recorded]] = [
 ALL: list[tuple[str, Recorded]] = [*EXAMPLES, *ELASTIC, *ENTRYPOINT, *REGISTERED[:2], *ROUTED]
 
 
+all_documents = cache(documents)
+
+
+@cache
+def schema(path: str) -> Any:
+    """
+    A validator, which has no types, of a document.
+
+    That it is a schema is looked at once, which takes longer than to look whether an event follows it.
+    """
+    document = all_documents()[path]
+    Draft202012Validator.check_schema(document)
+    return Draft202012Validator(document)
+
+
 def frame(stream: str, event: Event, *, shard: str = "schedd.ap1", epoch: int = 3, number: int = 9) -> Frame:
     entry = Entry(stream, 2, tag_of(event), encode(event), trace_meta("ap1", stream))
     return Frame(shard, epoch, number, 41, AT, [entry])
@@ -198,7 +213,7 @@ def published(stream: str, event: Event, *, owner: str = "alice", limit: int = 1
 
 def as_published(event: Recorded) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(to_json(event), parse_constant=pytest.fail)
-    jsonschema.validate(data, DOCUMENTS[event_path(tag_of(event))])
+    schema(event_path(tag_of(event))).validate(data)
     return data
 
 
@@ -239,10 +254,10 @@ def test_an_envelope_is_a_cloud_event(stream: str, event: Recorded) -> None:
     assert "/kettle/p/schedd%2Eap1" == read_back.get_source()
     assert cloud_events.type_of(tag_of(event)) == read_back.get_type()
     assert "2023-11-14T22:13:20.123456+00:00" == read_back.get_time().isoformat()  # type: ignore[union-attr]
-    schema = DOCUMENTS[event_path(tag_of(event))]
-    assert schema["$id"] == read_back.get_dataschema()
-    jsonschema.validate(read_back.get_data(), schema)
-    jsonschema.validate(json.loads(data), DOCUMENTS["monitoring/cloudevent.json"])
+    path = event_path(tag_of(event))
+    assert all_documents()[path]["$id"] == read_back.get_dataschema()
+    schema(path).validate(read_back.get_data())
+    schema("monitoring/cloudevent.json").validate(json.loads(data))
 
 
 @pytest.mark.parametrize(("stream", "event"), ALL, ids=lambda part: str(part)[:14])

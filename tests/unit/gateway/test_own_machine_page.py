@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.pool.own_machines import OwnMachinesView
-from kettle_services.gateway.pages.rendering import Templates
 from kettle_wire.rest.administration import JoinToken, Worker, Workers
+
+from .rendered import TEMPLATES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -14,7 +15,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def page(*workers: Worker, tokens: list[JoinToken] | None = None, trouble: str = "") -> str:
     view = OwnMachinesView(found=Workers(workers=list(workers), join_tokens=tokens or []), trouble=trouble)
     frame = Frame(title="Your machines", path="/own-machines", query={}, now=NOON, assets=Assets().addresses)
-    return Templates().render("pool/own_machines.html", frame, view)
+    return TEMPLATES.render("pool/own_machines.html", frame, view)
 
 
 def test_only_what_somebody_has_let_in_has_a_button() -> None:

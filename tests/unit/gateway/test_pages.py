@@ -22,7 +22,6 @@ from kettle_services.gateway.pages.job_lists import row_of, states_of
 from kettle_services.gateway.pages.jobs_page import QUEUES, JobsView, ShowJobs
 from kettle_services.gateway.pages.notices import Notice, packed, unpacked
 from kettle_services.gateway.pages.page import Page
-from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.selections import JobsForm, selection
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.wording import ago, apart, clock, counted, number, size, span
@@ -33,9 +32,10 @@ from kettle_wire.rest.files import Tail
 from kettle_wire.rest.jobs import Job
 from kettle_wire.rest.past import Phase
 
+from .rendered import TEMPLATES
+
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 ASSETS = Assets()
-TEMPLATES = Templates()
 
 
 def frame(**more: object) -> Frame:

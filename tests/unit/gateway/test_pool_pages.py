@@ -13,7 +13,6 @@ from kettle_services.gateway.pages.pool.administration import (
 from kettle_services.gateway.pages.pool.log import steps
 from kettle_services.gateway.pages.pool.shares import group_rows
 from kettle_services.gateway.pages.pool.usage import COLUMNS, table, usage_bars
-from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.rest.hosts import host_of
 from kettle_wire.commands.negotiator import GroupStanding
 from kettle_wire.rest.administration import (
@@ -29,6 +28,8 @@ from kettle_wire.rest.administration import (
 )
 from kettle_wire.rest.standings import Fairshare, Share, ShareGroup
 from kettle_wire.rest.usage import UsageAnswer, UsageOf
+
+from .rendered import TEMPLATES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -151,6 +152,6 @@ def test_what_others_say_is_text_on_the_page_of_administrators() -> None:
         ),
     )
     shown = Frame(title="Audit", path="/admin", query={}, now=NOON, assets=Assets().addresses)
-    html = Templates().render("pool/administration.html", shown, view)
+    html = TEMPLATES.render("pool/administration.html", shown, view)
     assert html.count("&lt;x-evil onclick=alert(1)&gt;{{7*7}}") >= 12
     assert "<x-evil" not in html

@@ -6,8 +6,9 @@ from typing import Any
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.pool.entrypoint_routes import AskedRoutes, RoutesView
-from kettle_services.gateway.pages.rendering import Templates
 from kettle_wire.rest.entrypoint import RouteOf, Routes, VoOf
+
+from .rendered import TEMPLATES
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>"
@@ -16,7 +17,7 @@ EVIL = "<script>alert(1)</script>"
 def page(found: Routes | None, trouble: str = "") -> str:
     frame = Frame(title="Routes", path="/routes", query={}, now=NOON, assets=Assets().addresses)
     view = RoutesView(asked=AskedRoutes(), found=found, trouble=trouble)
-    return Templates().render("pool/routes.html", frame, view)
+    return TEMPLATES.render("pool/routes.html", frame, view)
 
 
 def test_a_route_says_why_it_takes_no_jobs() -> None:

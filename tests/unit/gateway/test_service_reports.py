@@ -8,6 +8,7 @@ import pytest
 
 from kettle.bus.ports import Bus
 from kettle.published.frames import Announcement
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.gateway.published import uses as using
 from kettle_services.gateway.published.service_access import ServiceAccess, Unserved
 from kettle_services.gateway.published.service_reporter import ServiceReporter
@@ -63,7 +64,7 @@ async def test_an_access_point_that_does_not_answer_delays_no_report_of_others()
     running = asyncio.create_task(parts.reporter.run())
     parts.opened("silent")
     parts.opened("near")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         await queues.told.wait()
     assert ["near"] == [name for name, _ in queues.reports]
     running.cancel()
@@ -103,6 +104,6 @@ async def test_who_may_use_a_job_no_more_is_cut_off_although_another_queue_is_si
     ):
         use.end = ended.set
         watching = asyncio.create_task(uses.watch())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await ended.wait()
         watching.cancel()

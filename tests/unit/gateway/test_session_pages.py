@@ -9,7 +9,6 @@ import pytest
 from kettle_services.gateway.pages.assets import Assets
 from kettle_services.gateway.pages.frame import Frame
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.pages.rendering import Templates
 from kettle_services.gateway.pages.work_sessions.actions import SessionActions, SessionForm, WhichSession
 from kettle_services.gateway.pages.work_sessions.list_page import (
     AskedSessions,
@@ -23,6 +22,8 @@ from kettle_wire.commands.sessions import WaitingMembers
 from kettle_wire.rest.services import PublishedService
 from kettle_wire.rest.sessions import WorkersWanted, WorkSession, WorkSessionChange, WorkSessionMember
 from kettle_wire.sessions import SessionAdapt, SessionTarget
+
+from .rendered import TEMPLATES
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>"
@@ -78,16 +79,15 @@ def test_a_session_says_in_a_line_why_it_is_not_as_it_should_be() -> None:
 
 def test_all_sessions_are_a_table_and_none_is_the_way_to_the_first() -> None:
     """Without a service of sessions it is said that there is none."""
-    templates = Templates()
     row = SessionRow(session=session(), said=EVIL)
-    html = templates.render(
+    html = TEMPLATES.render(
         "sessions/list.html", frame(), SessionsView(asked=AskedSessions(), rows=[row], trouble="")
     )
     assert 'href="/sessions/abcdefgh"' in html
     assert "3 of 20" in html
     assert "<script>alert" not in html
     none = SessionsView(asked=AskedSessions(), rows=[], trouble="this pool has no <service>")
-    html = templates.render("sessions/list.html", frame(), none)
+    html = TEMPLATES.render("sessions/list.html", frame(), none)
     assert "This pool has no &lt;service&gt;." in html
     assert "kettle dask create" in html
 
@@ -104,8 +104,7 @@ def test_a_session_leads_to_what_it_publishes() -> None:
         name="dashboard", port=1, kind="http", up=True, path="/jobs/12.0/dashboard/", connect=""
     )
     port = PublishedService(name="dask", port=2, kind="tcp", up=True, connect="")
-    templates = Templates()
-    html = templates.render("sessions/session.html", frame(may_write=True), seen(of, page, port))
+    html = TEMPLATES.render("sessions/session.html", frame(may_write=True), seen(of, page, port))
     assert "<script>alert" not in html
     for said in (
         'href="/jobs/12.0/dashboard/"',
@@ -117,7 +116,7 @@ def test_a_session_leads_to_what_it_publishes() -> None:
     ):
         assert said in html, said
     away = msgspec.structs.replace(page, up=False)
-    html = templates.render("sessions/session.html", frame(may_write=True), seen(of, away))
+    html = TEMPLATES.render("sessions/session.html", frame(may_write=True), seen(of, away))
     assert 'href="/jobs/12.0/dashboard/"' not in html
     assert "is not reached now" in html
     over = session(state="ended", outcome="stopped", ended=NOON)
@@ -125,7 +124,7 @@ def test_a_session_leads_to_what_it_publishes() -> None:
         (frame(may_write=True), seen(over, is_open=False)),
         (frame(), seen(of)),
     ):
-        assert 'value="stop"' not in templates.render("sessions/session.html", who, what)
+        assert 'value="stop"' not in TEMPLATES.render("sessions/session.html", who, what)
 
 
 class Questioned:

@@ -16,7 +16,6 @@ from kettle_services.gateway.pages.pool.worker_pools import (
     kinds_of,
     row_of,
 )
-from kettle_services.gateway.pages.rendering import Templates
 from kettle_wire.events.lease import Shape
 from kettle_wire.events.plan import Bound, Obstacle, OfferObstacle, PlannedMachines, WaitingJobs
 from kettle_wire.rest.worker_pools import (
@@ -30,6 +29,8 @@ from kettle_wire.rest.worker_pools import (
     StaticMachineAtAGlance,
 )
 from kettle_wire.worker_pools import HostState, Offer, PoolKind, WorkerPool
+
+from .rendered import TEMPLATES
 
 NOON = datetime(2026, 11, 26, 12, tzinfo=UTC)
 EVIL = "<script>alert(1)</script>"
@@ -80,13 +81,12 @@ def test_a_decision_says_what_is_ordered_and_what_bound_it() -> None:
 
 def test_the_page_of_all_pools_says_how_to_begin() -> None:
     """Without a pool, and without a scaler, there is the way to the first; with one there is a row."""
-    templates = Templates()
-    empty = templates.render("pool/worker_pools.html", frame(), PoolsView(rows=[], trouble=""))
+    empty = TEMPLATES.render("pool/worker_pools.html", frame(), PoolsView(rows=[], trouble=""))
     assert "kettle pool example" in empty
-    without = templates.render("pool/worker_pools.html", frame(), PoolsView(rows=[], trouble="no <scaler>"))
+    without = TEMPLATES.render("pool/worker_pools.html", frame(), PoolsView(rows=[], trouble="no <scaler>"))
     assert "No &lt;scaler&gt;." in without
     view = PoolsView(rows=[row_of(glance(planned(1, 3, Bound.CANARY)))], trouble="")
-    html = templates.render("pool/worker_pools.html", frame(), view)
+    html = TEMPLATES.render("pool/worker_pools.html", frame(), view)
     assert 'href="/pools/lab"' in html
     for said in (
         "1.25 EUR of 5 EUR",
@@ -165,7 +165,7 @@ def test_a_pool_is_shown_with_its_machines_and_reasons() -> None:
         picture=drawn(MachinesOverTime(times=[NOON, NOON], wanted=[1, 1], coming=[1, 1], ready=[0, 0])),
         trouble="",
     )
-    html = Templates().render("pool/worker_pool.html", frame(), view)
+    html = TEMPLATES.render("pool/worker_pool.html", frame(), view)
     assert "<script>alert" not in html
     for said in (
         "closed (quota), tried again",
@@ -215,7 +215,7 @@ def test_machines_that_are_there_are_shown_with_their_states() -> None:
         picture=None,
         trouble="",
     )
-    html = Templates().render("pool/worker_pool.html", frame(), view)
+    html = TEMPLATES.render("pool/worker_pool.html", frame(), view)
     assert "<script>alert" not in html
     for said in ("1 waking, 1 broken", "desk1</a></th><td>desk</td><td>waking", 'class="alarm"', "1 woken"):
         assert said in html, said

@@ -4,6 +4,7 @@ import threading
 import pytest
 
 from kettle.runtime import lifeline, make_lifeline
+from kettle.testing.patience import PATIENCE_S
 
 
 def test_end_of_the_master_is_noticed() -> None:
@@ -16,7 +17,7 @@ def test_end_of_the_master_is_noticed() -> None:
     )
     assert said == []
     line.close()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     os.close(fd)
     assert said == ["orphaned", f"died {lifeline.EXIT_ORPHANED}"]
     assert not thread.is_alive()
@@ -34,7 +35,7 @@ def test_orderly_attempt_that_fails_changes_nothing() -> None:
 
     thread = lifeline.watch(fd, fail, grace=0, die=lambda _status: died.set())
     line.close()
-    thread.join(5)
+    thread.join(PATIENCE_S)
     os.close(fd)
     assert died.is_set()
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 import pytest
 
 from kettle.bus.ports import Bus, RefusedError
+from kettle.testing.patience import PATIENCE_S
 from kettle.worker_pools.faults import PoolFileRefused
 from kettle_services.sessions.carrying import Carrying
 from kettle_services.sessions.domain.changes import changed_target
@@ -122,6 +123,6 @@ class _EngineOf:
     async def settled(self) -> None:
         """Have it carry out what there is, until it waits for more."""
         self.todo.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             while self.todo.is_set() or not self.todo.waits:
                 await asyncio.sleep(0)

@@ -58,29 +58,27 @@ def library() -> Path | None:
 
 
 @contextmanager
-def tidied() -> Generator[None]:
+def tidied(memory: Path = _MEMORY) -> Generator[None]:
     """
     At the end, remove what processes that died meanwhile have left behind.
 
     What somebody else's process left in that time goes as well, and is as little missed: nobody has it open, and a
     process that was told of it makes its own.
     """
-    before = _makers()
+    before = _makers(memory)
     try:
         yield
     finally:
         used = _used()
-        for pid in _makers() - before:
+        for pid in _makers(memory) - before:
             if pid not in used and not (_PROC / str(pid)).exists():
                 for name in (_SHARED, _SEMAPHORE):
-                    (_MEMORY / f"{name}{pid}").unlink(missing_ok=True)
+                    (memory / f"{name}{pid}").unlink(missing_ok=True)
 
 
-def _makers() -> set[int]:
+def _makers(memory: Path) -> set[int]:
     """The processes, dead or alive, whose memory or semaphore is there."""
-    names = {
-        path.name.removeprefix(_SHARED).removeprefix(_SEMAPHORE) for path in _MEMORY.glob("*faketime_s*")
-    }
+    names = {path.name.removeprefix(_SHARED).removeprefix(_SEMAPHORE) for path in memory.glob("*faketime_s*")}
     return {int(name) for name in names if name.isdecimal()}
 
 
