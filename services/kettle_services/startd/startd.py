@@ -114,7 +114,6 @@ class Startd:
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
         self._starters = StarterSupervisor(starter_pool, self)
-        reporter.gather_until(self._starters.emptied)
         self._questions = QuestionRelay(bus, tasks, key=self._key, reply=self._starters.reply)
         self._starter_pool = starter_pool
         self._accounts = JobAccounts(settings)

@@ -216,35 +216,6 @@ async def test_in_a_rush_reports_share_messages(tmp_path: Path, monkeypatch: pyt
         bus.close()
 
 
-async def test_in_a_rush_reports_go_when_no_other_can_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When no attempt is left, however long they would wait for others."""
-    monkeypatch.setattr(report_pacing, "GATHER_S", 3600.0)
-    (tmp_path / "reports").mkdir()
-    bus = Counting(MemoryServer(payload_limit=LIMIT), subjects=Subjects(POOL), identity=daemon("startd"))
-    bus.sizes = []
-    none_runs = asyncio.Event()
-    async with asyncio.TaskGroup() as tasks:
-        reporter = ReportDelivery(
-            bus, Subjects(POOL), tasks, startd="host", state=tmp_path, execute=tmp_path, repeat=60.0
-        )
-        reporter.gather_until(none_runs.wait)
-        for number in range(1, 4):
-            reporter.send_once("schedd", stored(number).report)
-            for _ in range(50):
-                await asyncio.sleep(0)
-        assert [] == bus.sizes
-        none_runs.set()
-        await asyncio.wait_for(reporter.sent(), PATIENCE_S)
-        assert [3] == bus.sizes
-        reporter.send_once("schedd", stored(4).report)
-        await asyncio.wait_for(reporter.sent(), PATIENCE_S)
-        assert [3, 1] == bus.sizes
-        reporter.close()
-        bus.close()
-
-
 @pytest.mark.parametrize(("brief_s", "sizes"), [(0.0, [1, 1]), (3600.0, [2])])
 async def test_that_a_brief_job_runs_is_said_with_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brief_s: float, sizes: list[int]

@@ -5,8 +5,7 @@ Telling schedds what happened to their attempts: at once, together when much hap
 import asyncio
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -85,19 +84,11 @@ class ReportDelivery:
         self._rushes: dict[str, ReportPacing] = {}
         self._senders: dict[str, asyncio.Task[None]] = {}
         self._loop = asyncio.get_running_loop()
-        self._none_runs: Callable[[], Awaitable[object]] = asyncio.Event().wait
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._all_confirmed = asyncio.Event()
         self._all_confirmed.set()
         bus.on_return(self._repeat_all)
-
-    def gather_until(self, none_runs: Callable[[], Awaitable[object]]) -> None:
-        """
-        From now on reports wait for others no longer than until this is done, which waits until no attempt is left: then no other
-        report can come.
-        """
-        self._none_runs = none_runs
 
     @property
     def schedds(self) -> set[str]:
@@ -292,9 +283,7 @@ class ReportDelivery:
         waits, joined, alone = Waits(_BACKOFF), False, False
         while await self._wanted(filled) or box:
             if gathering := rush.wait:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(gathering):
-                        await self._none_runs()
+                await asyncio.sleep(gathering)
             limit = self._bus.payload_limit
             room = limit - min(_ENVELOPE_BYTES, limit // 4)
             batch = cut(box, 1 if alone else min(_BATCH_BYTES, room))

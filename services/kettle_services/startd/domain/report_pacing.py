@@ -1,20 +1,19 @@
 """
-Whether reports come so frequently that waiting some milliseconds makes one message of several.
+Whether reports come so frequently that waiting a few milliseconds makes one message of several.
 
 Several reports in one message cost the bus, the shadow, the schedd and the database little more than one report; and
-the answers, the next jobs, come together too.  On a machine with few events, reports do not wait; and on none when no job
-runs any more, because no other report can come.
+the answers, the next jobs, come together too.  On a machine with few events, reports do not wait.
 """
 
 from typing import Final
 
-GATHER_S: Final = 0.018
-"""How long the first report of a message waits for others in a rush, while other jobs run."""
+GATHER_S: Final = 0.006
+"""How long the first report of a message waits for others in a rush."""
 BRIEF_S: Final = 0.02
 """How long it is not said that a job runs, if there is nothing else to say: one that is over by then is one message."""
 _WORTH: Final = 2.0
 """So many more have to be expected in that time."""
-_LONGEST_S: Final = 0.1
+_LONGEST_S: Final = 0.05
 """No gap counts for more: the first report after a rest ends the rush at once."""
 _WEIGHT: Final = 0.1
 """Of the newest gap in the average."""
