@@ -27,7 +27,9 @@ async def test_what_comes_after_a_pause_is_taken_at_once() -> None:
 
 
 async def test_several_are_taken_at_once_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So often in a row and no more; a turn comes back with each time that passes, and never more than all of them."""
+    """
+    So often in a row and no more; a turn comes back with each time that passes, and never more than all of them.
+    """
     loop = asyncio.get_running_loop()
     now = loop.time()
     monkeypatch.setattr(loop, "time", lambda: now)
