@@ -3,8 +3,10 @@
 import asyncio
 import base64
 import os
+import pty
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,19 @@ from kettle.client import Client, CommandRefusedError, SyncClient, select
 from kettle.client.task_results import TaskResult
 from kettle.task_queues.executor import TaskExecutor, TaskFailedError
 from kettle.task_queues.worker_jobs import WorkerJobs, description
+from kettle.testing.commands.running import KETTLE
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.cli.__main__ import main
 from kettle_wire.commands.task_queues import TaskQueueView
+from kettle_wire.events import JobHeld
 from kettle_wire.task_queues import TaskPlan
 
 from .asking import patiently
 from .evidence import Evidence
 from .job_log import written
 from .persons import somebody
+from .waiting import happened
 
 MANY = 10_000 if os.environ.get("KETTLE_TEST_LONG") else 1_000
 SMALL = WorkerJobs(memory=16, disk=1, python=sys.executable)
@@ -252,6 +257,51 @@ async def test_at_a_terminal(
     file.write_bytes(b"ok\n\xff\n")
     assert "tasks.txt:2: byte 1 of the line is no UTF-8" in await typed("submit", str(file), status=2)
     assert "no task queue nothing" in await typed("show", "nothing", status=1)
+
+
+async def test_a_person_sees_how_far_a_queue_is(pool: ThrowawayPool, tmp_path: Path) -> None:
+    """A bar while the tasks are recorded, and one until all have a result; the words at the end stay."""
+    file = tmp_path / "tasks.txt"
+    file.write_text("true\ntrue\n")
+    ours, theirs = pty.openpty()
+    words = ("tasks", "submit", str(file), "--as", "bars", "--memory", "16", "--disk", "1", "--wait")
+    environ = {**pool.environ, "KETTLE_HOME": str(pool.home), "TERM": "xterm"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *KETTLE, *words, stderr=theirs, env=environ
+    )
+    os.close(theirs)
+    async with asyncio.timeout(PATIENCE_S):
+        said = await asyncio.to_thread(whole, ours)
+        assert 0 == await process.wait(), said
+    for bar in ("recorded", "bars", "2/2"):
+        assert bar in said
+    assert "Queue bars has ended (done): 2 tasks done" in said
+
+
+def whole(terminal: int) -> str:
+    """All that is written to a terminal."""
+    with os.fdopen(terminal, "rb", buffering=0) as end:
+        said = bytearray()
+        with suppress(OSError):  # EIO: nobody has it open any more
+            while data := end.read(65536):
+                said += data
+    return said.decode()
+
+
+async def test_a_worker_that_cannot_run_its_lanes_is_held(pool: ThrowawayPool) -> None:
+    """
+    It says why, before it has a task that would seem to have been the cause; the next worker does all of them.
+    """
+    client = pool.client
+    queue = await client.tasks.create(TaskPlan(), [b"true"])
+    jobs = WorkerJobs(memory=16, disk=1, python="/nowhere/python3")
+    cluster = (await client.submit(description(queue.id, queue.name, jobs))).cluster
+    held = await happened(client, f"{cluster}.0", JobHeld)
+    assert "/nowhere/python3, which is to run the tasks, cannot be run" in held.reason
+    await begun(client, queue)
+    (result,) = await ended(client, queue)
+    assert result.ok
+    assert (0, 0) == ((shown := await client.tasks.show(queue.id)).again, shown.lost)
 
 
 @pytest.fixture

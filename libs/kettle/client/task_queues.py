@@ -3,13 +3,13 @@ Task queues, as people and programs ask for them.
 
     async with Client.connect() as pool:
         queue = await pool.tasks.create(TaskPlan(), [b"./fit 1", b"./fit 2"])
-        await pool.submit(worker_jobs(queue, workers=2))
+        await pool.submit(description(queue.id, queue.name, WorkerJobs(workers=2)))  # kettle.task_queues.worker_jobs
         async for result in pool.tasks.results(queue.id):
             ...
 """
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from kettle.bus.ports import Rep, Req
@@ -23,6 +23,8 @@ from kettle_wire.endpoint import Endpoint
 from kettle_wire.task_queues import LARGEST_PART, MOST_AT_ONCE, TaskPlan
 
 _SLACK_S: Final = 10.0
+_LOOK_S: Final = 1.0
+"""Between two looks of who is told how far a queue is."""
 
 
 class TaskQueueClient:
@@ -41,23 +43,30 @@ class TaskQueueClient:
         name: str = "",
         function: bytes = b"",
         close: bool = True,
+        told: Callable[[TaskQueueView], None] | None = None,
     ) -> TaskQueueView:
         """
-        A new queue with these tasks, which are recorded when this returns; `close`: no more come.
+        A new queue with these tasks, which are recorded when this returns; `close`: no more come; `told`: as of `add`.
 
         Nothing of it runs without workers, which are jobs (`kettle.task_queues.worker_jobs`).
         """
         request = wire.CreateTaskQueue(id=new_id(), name=name or None, plan=plan, function=function)
         queue = (await self.ask(wire.CREATE_TASKS, request)).queue
-        return await self.add(queue.id, tasks, close=close) if tasks or close else queue
+        return await self.add(queue.id, tasks, close=close, told=told) if tasks or close else queue
 
     async def add(
-        self, queue: str, tasks: Sequence[bytes], *, close: bool = False, command: str = ""
+        self,
+        queue: str,
+        tasks: Sequence[bytes],
+        *,
+        close: bool = False,
+        command: str = "",
+        told: Callable[[TaskQueueView], None] | None = None,
     ) -> TaskQueueView:
         """
         Give an own queue more tasks, in parts of which each is recorded at once; `close`: these are the last ones.
 
-        `command`: the id of a repeat, whose parts are those of the first time.
+        `command`: the id of a repeat, whose parts are those of the first time; `told` is called when a part is recorded.
         """
         command = command or new_id()
         shown: TaskQueueView | None = None
@@ -76,6 +85,8 @@ class TaskQueueClient:
                 close=close and end == len(tasks),
             )
             shown = (await self.ask(wire.ADD_TASKS, request)).queue
+            if told is not None:
+                told(shown)
             begin = end
         return shown
 
@@ -98,12 +109,23 @@ class TaskQueueClient:
         request = wire.ShowTaskQueue(queue=queue, wait=wait)
         return await self.ask(wire.SHOW_TASKS, request, wait=wait)
 
-    async def wait(self, queue: str, *, within: float | None = None) -> TaskQueueView:
-        """How a queue is when it is over, or when so many seconds have passed."""
+    async def wait(
+        self,
+        queue: str,
+        *,
+        within: float | None = None,
+        told: Callable[[TaskQueueView], None] | None = None,
+    ) -> TaskQueueView:
+        """
+        How a queue is when it is over, or when so many seconds have passed; `told` is called with how it is each second until then.
+        """
         end = None if within is None else time.monotonic() + within
+        longest = wire.LONGEST_WAIT_S if told is None else _LOOK_S
         while True:
-            left = wire.LONGEST_WAIT_S if end is None else max(0.0, end - time.monotonic())
-            shown = await self.show(queue, wait=min(left, wire.LONGEST_WAIT_S))
+            left = longest if end is None else max(0.0, end - time.monotonic())
+            shown = await self.show(queue, wait=min(left, longest))
+            if told is not None:
+                told(shown)
             if shown.state == "ended" or left <= 0:
                 return shown
 

@@ -46,6 +46,8 @@ GRACE_S = 2.0
 WAIT_S = 10.0
 PATIENCE_S = 10.0
 """An answer is believed to be lost that has not come so long after it could: the report is sent again."""
+NO_INTERPRETER = 78
+"""Exit code of a worker whose lanes cannot be begun (EX_CONFIG); its job is held for it."""
 LAST_S = 5.0
 """So long a worker that ends waits for each answer."""
 NOT_NOW = (-10, -11, -17)
@@ -472,6 +474,17 @@ def ranges(done: list[Done]) -> Iterator[list[int]]:
         yield [first, last]
 
 
+def no_interpreter(python: str) -> str:
+    """
+    Why a program cannot be the interpreter of lanes; it is asked before a task is here that would seem to be the cause.
+    """
+    try:
+        status = subprocess.call([python, "-c", ""], stdin=subprocess.DEVNULL)
+    except OSError as error:
+        return str(error)
+    return "%s -c '' has ended with %d" % (python, status) if status else ""
+
+
 def main() -> int:
     """Work; the job's exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -481,6 +494,9 @@ def main() -> int:
     )
     parser.add_argument("--idle", type=float, default=60.0, help="seconds without tasks after which it ends")
     options = parser.parse_args()
+    if options.python != sys.executable and (trouble := no_interpreter(options.python)):
+        sys.stderr.write("kettle_task_worker: %s\n" % trouble)
+        return NO_INTERPRETER
     worker = Worker(os.environ["_CONDOR_CHIRP_CONFIG"], options.lanes, options.python, options.idle)
 
     def vacate(_number: int, _frame: object) -> None:

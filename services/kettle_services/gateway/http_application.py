@@ -13,13 +13,15 @@ from kettle.runtime import Runtime, SettingsError
 from kettle.runtime.people import People
 from kettle_services.gateway.pages.live import LiveParts, Watch
 from kettle_services.gateway.pages.page import Page
+from kettle_services.gateway.pages.periodic_watch import PeriodicWatch
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.serving import Pages
 from kettle_services.gateway.pages.table_watch import TableWatch
+from kettle_services.gateway.pages.task_queues.list_page import TASK_QUEUES
+from kettle_services.gateway.pages.task_queues.queue_page import TASK_QUEUE
 from kettle_services.gateway.pages.wiring import PAGES, page_handlers
 from kettle_services.gateway.pages.work_sessions.list_page import SESSIONS
 from kettle_services.gateway.pages.work_sessions.session_page import SESSION
-from kettle_services.gateway.pages.work_sessions.watching import SessionsWatch
 from kettle_services.gateway.pages.workflows.watching import WorkflowWatch
 from kettle_services.gateway.pages.workflows.workflow_page import WORKFLOW, ShowWorkflow
 from kettle_services.gateway.published.tickets import TicketOffice
@@ -100,13 +102,15 @@ async def http_application(
         wanted: ShowWorkflow = asked.parameters
         return WorkflowWatch(parts.workflows, asked, wanted.id, watch)
 
-    def look_again(_asked: Asked) -> SessionsWatch:
-        return SessionsWatch()
+    def look_again(_asked: Asked) -> PeriodicWatch:
+        return PeriodicWatch()
 
     watches: dict[Page, Callable[[Asked], Watch]] = {
         WORKFLOW: watch_of,
         SESSIONS: look_again,
         SESSION: look_again,
+        TASK_QUEUES: look_again,
+        TASK_QUEUE: look_again,
     }
     pages.add_to(application, front, shown, LiveParts(watch, watched), watches)
     if settings.prominence:

@@ -18,6 +18,7 @@ from kettle.testing.throwaway_pool import ThrowawayPool
 from kettle_services.gateway.pages.pool.administration import ADMINISTRATION
 from kettle_services.gateway.pages.pool.usage import USAGE_TABLE
 from kettle_services.gateway.pages.pool.worker_pools import POOL
+from kettle_services.gateway.pages.task_queues.queue_page import TASK_QUEUE
 from kettle_services.gateway.pages.terminal_page import TERMINAL
 from kettle_services.gateway.pages.wiring import PAGES
 from kettle_services.gateway.pages.work_sessions.session_page import SESSION
@@ -132,8 +133,8 @@ async def test_nothing_that_others_have_written_is_obeyed(
     """
     On every page that there is, all that people, jobs and addresses say is text: no element, no script, no address of it is one of
     the page, and the browser has had to refuse nothing.  The page of administrators is there where the pool has an iam, that of
-    workers where it has a scaler (tests/unit/gateway/test_worker_pool_pages.py), and those of a workflow and of a session have tests of
-    their own.
+    workers where it has a scaler (tests/unit/gateway/test_worker_pool_pages.py), and those of a workflow, of a session and of a task
+    queue have tests of their own.
     """
     program = tmp_path / "evil.sh"
     program.write_text(PROGRAM)
@@ -142,7 +143,8 @@ async def test_nothing_that_others_have_written_is_obeyed(
     await pool.client.hold(select(held), reason=EVIL)
     ended = (await pool.client.submit(DESCRIPTION + "queue\n", cwd=tmp_path)).cluster
     await pool.client.wait(select(ended))
-    pages = [page for page in PAGES if page not in {ADMINISTRATION, POOL, SESSION, USAGE_TABLE, WORKFLOW}]
+    others = {ADMINISTRATION, POOL, SESSION, TASK_QUEUE, USAGE_TABLE, WORKFLOW}
+    pages = [page for page in PAGES if page not in others]
     async with look.at("/jobs") as seen:
         missing: list[str] = []
         seen.page.on("response", lambda answer: missing.append(answer.url) if answer.status >= 400 else None)

@@ -130,7 +130,7 @@ async def test_every_page_of_a_large_pool_is_small_and_can_be_read(
                 "/jobs?sort=-entered", "/jobs?filter=RequestMemory>4096", "/history", "/history?sort=-wall_time",
                 "/history?filter=ExitCode==3", "/history?owner=user7", f"/jobs/{first}.7", f"/jobs/{first}.7/files",
                 f"/jobs/{last}.0/terminal", f"/clusters/{first}", f"/clusters/{last}", "/submit", "/workflows",
-                "/sessions", "/submitters", "/negotiations", f"/negotiations/{cycle}", "/own-machines", "/pools", "/routes",
+                "/sessions", "/task-queues", "/submitters", "/negotiations", f"/negotiations/{cycle}", "/own-machines", "/pools", "/routes",
                 "/log", "/usage", "/failures", "/alerts", "/services", f"/machines/{quote(machine)}",
             )),
             Address("/machines", "[data-drawn]"),

@@ -23,10 +23,15 @@ def _nowhere(name: str, done: int, total: int) -> None:
     """Nobody looks."""
 
 
+def is_watched(screen: Screen) -> bool:
+    """Whether a person looks, to whom progress is shown."""
+    return not screen.as_json and screen.err.isatty()
+
+
 @contextmanager
 def bars(screen: Screen, unit: str) -> Generator[Bar]:
     """One bar for each name that is updated, as long as the context lasts."""
-    if screen.as_json or not screen.err.isatty():
+    if not is_watched(screen):
         yield _nowhere
         return
     from rich.console import Console

@@ -12,6 +12,7 @@ from kettle.client.explanations.many_jobs import Answers, answers
 from kettle.terminal.quantities import counted, duration
 from kettle_services.cli.commands.why import show_groups
 from kettle_services.cli.options import with_pool
+from kettle_services.cli.output.progress_bars import bars, is_watched
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.task_queues.names import task_of
 from kettle_wire.commands.task_queues import TaskQueueView, TaskView
@@ -144,9 +145,25 @@ def _show_task(found: TaskView, screen: Screen) -> int:
 
 def wait(arguments: argparse.Namespace, screen: Screen) -> int:
     """Until it is over: 0 if all of its tasks ended well."""
-    return tell_end(
-        with_pool(arguments, lambda pool: pool.tasks.wait(arguments.queue, within=arguments.limit)), screen
-    )
+    return wait_for_end(arguments, arguments.queue, screen, within=arguments.limit)
+
+
+def wait_for_end(
+    arguments: argparse.Namespace, queue: str, screen: Screen, within: float | None = None
+) -> int:
+    """Wait until a queue is over, with a progress bar where a person looks; the exit status of that."""
+
+    async def end(pool: Client) -> TaskQueueView:
+        if not is_watched(screen):
+            return await pool.tasks.wait(queue, within=within)
+        with bars(screen, "tasks") as bar:
+            return await pool.tasks.wait(
+                queue,
+                within=within,
+                told=lambda each: bar(each.name, each.done + each.failed + each.cancelled, each.tasks),
+            )
+
+    return tell_end(with_pool(arguments, end), screen)
 
 
 def tell_end(found: TaskQueueView, screen: Screen) -> int:

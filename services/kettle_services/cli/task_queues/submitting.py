@@ -13,9 +13,10 @@ from kettle.task_queues.worker_jobs import WorkerJobs, description
 from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError, UsageError
 from kettle_services.cli.options import with_pool
+from kettle_services.cli.output.progress_bars import bars
 from kettle_services.cli.output.screen import Screen
 from kettle_services.cli.standard_input import standard_input
-from kettle_services.cli.task_queues.showing import tell_end
+from kettle_services.cli.task_queues.showing import wait_for_end
 from kettle_wire.commands.task_queues import TaskQueueView
 from kettle_wire.task_queues import TaskPlan
 
@@ -35,7 +36,14 @@ def submit(arguments: argparse.Namespace, screen: Screen) -> int:
     plan, tasks, jobs = _plan(arguments), _tasks(arguments), _jobs(arguments)
 
     async def send(pool: Client) -> Submitted:
-        queue = await pool.tasks.create(plan, tasks, name=arguments.queue_name, close=not arguments.open)
+        with bars(screen, "tasks") as bar:
+            queue = await pool.tasks.create(
+                plan,
+                tasks,
+                name=arguments.queue_name,
+                close=not arguments.open,
+                told=lambda each: bar("recorded", each.tasks, len(tasks)),
+            )
         return Submitted(queue=queue, cluster=await _begun(pool, queue, jobs))
 
     made = with_pool(arguments, send)
@@ -45,7 +53,7 @@ def submit(arguments: argparse.Namespace, screen: Screen) -> int:
     screen.note(_said(made))
     if not arguments.wait:
         return 0
-    return tell_end(with_pool(arguments, lambda pool: pool.tasks.wait(made.queue.id)), screen)
+    return wait_for_end(arguments, made.queue.id, screen)
 
 
 def _said(made: Submitted) -> str:

@@ -107,7 +107,7 @@ HISTORY: Final = Page(
     "History",
     template="jobs.html",
     parameters=ShowHistory,
-    link=Link("Jobs", 6),
+    link=Link("Jobs", 7),
     live="jobs_live.html",
     subject=lambda asked: _subject(asked, _HISTORY_COLUMNS),
 )

@@ -78,7 +78,7 @@ SUBMIT: Final = Page(
     template="submit.html",
     parameters=ShowSubmit,
     level="WRITE",
-    link=Link("Jobs", 5),
+    link=Link("Jobs", 6),
     only_now=True,
 )
 SEND: Final = Form("/submit", "Submit", fields=SubmitFields, template="submit.html")

@@ -14,6 +14,9 @@ from kettle_services.gateway.pages.page import Form, Handler, Page
 from kettle_services.gateway.pages.pool.wiring import POOL_PAGES, pool_handlers
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.submit_page import CHECK, SEND, SUBMIT, SubmitPage
+from kettle_services.gateway.pages.task_queues.actions import CANCEL, QueueActions
+from kettle_services.gateway.pages.task_queues.list_page import TASK_QUEUES, TaskQueuesPage
+from kettle_services.gateway.pages.task_queues.queue_page import TASK_QUEUE, TaskQueuePage
 from kettle_services.gateway.pages.terminal_page import TERMINAL, TerminalPage
 from kettle_services.gateway.pages.work_sessions.actions import ACT_ON_SESSION, SessionActions
 from kettle_services.gateway.pages.work_sessions.list_page import SESSIONS, SessionsPage
@@ -29,6 +32,8 @@ PAGES: Final = (
     WORKFLOW,
     SESSIONS,
     SESSION,
+    TASK_QUEUES,
+    TASK_QUEUE,
     SUBMIT,
     HISTORY,
     JOB,
@@ -62,5 +67,8 @@ def page_handlers(questions: Questions, documentation: str = "") -> Mapping[Page
         SESSIONS: SessionsPage(questions).show,
         SESSION: SessionPage(questions).show,
         ACT_ON_SESSION: SessionActions(questions).act,
+        TASK_QUEUES: TaskQueuesPage(questions).show,
+        TASK_QUEUE: TaskQueuePage(questions).show,
+        CANCEL: QueueActions(questions).cancel,
         **pool_handlers(questions, documentation),
     }

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from kettle_services.gateway.pages.page import Link, Page, Shown
+from kettle_services.gateway.pages.periodic_watch import same_or_new
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_wire.rest.route import Moment
@@ -73,15 +74,6 @@ class SessionsPage:
         ]
         view = SessionsView(asked=wanted, rows=rows, trouble=trouble)
         return same_or_new(asked, Shown(view), _SHOWN_BEFORE)
-
-
-def same_or_new(asked: Asked, shown: Shown, key: web.RequestKey[Shown]) -> Shown:
-    """What this reader was shown before, if it says the same; it is remembered under `key`."""
-    before: Shown | None = asked.request.get(key)
-    if before is not None and before == shown:
-        return before
-    asked.request[key] = shown
-    return shown
 
 
 def said_of(session: WorkSession) -> str:

@@ -7,8 +7,9 @@ import msgspec
 from aiohttp import web
 
 from kettle_services.gateway.pages.page import Page, Shown
+from kettle_services.gateway.pages.periodic_watch import same_or_new
 from kettle_services.gateway.pages.questions import Questions
-from kettle_services.gateway.pages.work_sessions.list_page import said_of, same_or_new
+from kettle_services.gateway.pages.work_sessions.list_page import said_of
 from kettle_services.gateway.rest.application import Asked
 from kettle_wire.commands.sessions import WaitingMembers
 from kettle_wire.rest.route import Moment

@@ -61,10 +61,11 @@ class Lines(msgspec.Struct, frozen=True):
 
 def bar_of(counts: Mapping[str, int]) -> list[Part]:
     """How many nodes are in which state."""
-    return _parts({state.name.lower(): counts.get(state.name.lower(), 0) for state in COLOURS})
+    return parts_of({state.name.lower(): counts.get(state.name.lower(), 0) for state in COLOURS})
 
 
-def _parts(amounts: Mapping[str, float]) -> list[Part]:
+def parts_of(amounts: Mapping[str, float]) -> list[Part]:
+    """A bar whose parts are as wide as these amounts, without those of which there is nothing."""
     total, start = sum(amounts.values()), 0.0
     made: list[Part] = []
     for name, amount in amounts.items():
@@ -95,7 +96,7 @@ def lines_of(timeline: WorkflowTimeline, *, waiting: bool) -> Lines:
         Row(each.node, each.attempt, list(_bars(each, begin, end, length, waiting=waiting)))
         for each in timeline.lines
     ]
-    totals = _parts({name: timeline.seconds.get(name, 0.0) for name in WAITS})
+    totals = parts_of({name: timeline.seconds.get(name, 0.0) for name in WAITS})
     return Lines(rows, list(ticks(begin, end, length)), span(length), totals)
 
 
