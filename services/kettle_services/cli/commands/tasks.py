@@ -37,6 +37,7 @@ examples:
   kettle tasks submit fits.txt --workers 10 --cpus 4 --retries 2 --time-limit 10m
   generate | kettle tasks submit - --workers 2 --wait
   kettle tasks submit points.txt --program './model --serve'
+  kettle tasks submit fits.txt --again fits     those that did not end well in the queue fits, with numbers from 1
   kettle tasks submit fits.txt --append 'container_image = fits.sif'
 """
 _ADD: Final = """\
@@ -137,6 +138,12 @@ def _add_submit(submit: argparse.ArgumentParser) -> None:
         help="jobs that work for it (default: 1)",
     )
     _jobs(submit)
+    submit.add_argument(
+        "--again",
+        default="",
+        metavar="QUEUE",
+        help="only those tasks of the file that did not end well in this queue, which was begun with it and is over",
+    )
     submit.add_argument(
         "--program", default="", metavar="COMMAND", help="lives on, and answers each line with one"
     )

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,13 +37,14 @@ def submit(arguments: argparse.Namespace, screen: Screen) -> int:
     plan, tasks, jobs = _plan(arguments), _tasks(arguments), _jobs(arguments)
 
     async def send(pool: Client) -> Submitted:
+        chosen = await _not_done(pool, arguments.again, tasks) if arguments.again else tasks
         with bars(screen, "tasks") as bar:
             queue = await pool.tasks.create(
                 plan,
-                tasks,
+                chosen,
                 name=arguments.queue_name,
                 close=not arguments.open,
-                told=lambda each: bar("recorded", each.tasks, len(tasks)),
+                told=lambda each: bar("recorded", each.tasks, len(chosen)),
             )
         return Submitted(queue=queue, cluster=await _begun(pool, queue, jobs))
 
@@ -54,6 +56,21 @@ def submit(arguments: argparse.Namespace, screen: Screen) -> int:
     if not arguments.wait:
         return 0
     return wait_for_end(arguments, made.queue.id, screen)
+
+
+async def _not_done(pool: Client, name: str, tasks: Sequence[bytes]) -> Sequence[bytes]:
+    """Those of the tasks of a file that did not end well in a queue that was begun with it, and is over."""
+    queue = await pool.tasks.show(name)
+    if queue.state != "ended":
+        raise CommandError(f"queue {name} is not over: kettle tasks wait {name}")
+    if queue.tasks != len(tasks):
+        raise CommandError(
+            f"queue {name} had {counted(queue.tasks, 'task')} and the file has {len(tasks):,}: it is not the one that it was begun with"
+        )
+    done = {each.task async for each in pool.tasks.results(name) if each.ok}
+    if len(done) == len(tasks):
+        raise CommandError(f"all tasks of queue {name} have ended well: there is nothing to run again")
+    return [each for number, each in enumerate(tasks, 1) if number not in done]
 
 
 def _said(made: Submitted) -> str:
