@@ -300,10 +300,11 @@ async def test_a_worker_that_cannot_run_its_lanes_is_held(pool: ThrowawayPool) -
     """
     client = pool.client
     queue = await client.tasks.create(TaskPlan(), [b"true"])
-    jobs = WorkerJobs(memory=16, disk=1, python="/nowhere/python3")
-    cluster = (await client.submit(description(queue.id, queue.name, jobs))).cluster
-    held = await happened(client, f"{cluster}.0", JobHeld)
-    assert "/nowhere/python3, which is to run the tasks, cannot be run" in held.reason
+    for python in ("/nowhere/python3", "/bin/false"):
+        jobs = WorkerJobs(memory=16, disk=1, python=python)
+        cluster = (await client.submit(description(queue.id, queue.name, jobs))).cluster
+        held = await happened(client, f"{cluster}.0", JobHeld)
+        assert f"{python}, which is to run the tasks, cannot be run" in held.reason
     await begun(client, queue)
     (result,) = await ended(client, queue)
     assert result.ok

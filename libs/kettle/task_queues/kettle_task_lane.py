@@ -263,5 +263,5 @@ def main(descriptor: int, plan: dict[str, Any]) -> None:
             data = data[os.write(descriptor, data) :]
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and len(sys.argv) > 1:  # without arguments it only loads: can this Python?
     main(int(sys.argv[1]), plan_of(sys.argv[2]))

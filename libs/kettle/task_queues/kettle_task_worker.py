@@ -26,6 +26,7 @@ import threading
 import time
 from typing import Any, Deque, Iterator, NamedTuple
 
+LANE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kettle_task_lane.py")
 TASK = struct.Struct("<II")
 """Before each task on its way to a lane: its number, and how long it is."""
 RESULT = struct.Struct("<IQQhBHI")
@@ -160,8 +161,7 @@ class Lane:
 
     def __init__(self, plan: dict[str, Any], python: str, function: bytes) -> None:
         self.socket, other = socket.socketpair()
-        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kettle_task_lane.py")
-        words = [python, program, str(other.fileno()), json.dumps(plan)]
+        words = [python, LANE, str(other.fileno()), json.dumps(plan)]
         self.process = subprocess.Popen(
             words, pass_fds=[other.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
         )
@@ -479,10 +479,10 @@ def no_interpreter(python: str) -> str:
     Why a program cannot be the interpreter of lanes; it is asked before a task is here that would seem to be the cause.
     """
     try:
-        status = subprocess.call([python, "-c", ""], stdin=subprocess.DEVNULL)
+        status = subprocess.call([python, LANE], stdin=subprocess.DEVNULL)
     except OSError as error:
         return str(error)
-    return "%s -c '' has ended with %d" % (python, status) if status else ""
+    return "%s has ended with %d when it loaded %s" % (python, status, LANE) if status else ""
 
 
 def main() -> int:
