@@ -157,7 +157,7 @@ async def cancelled(questions: Questioned) -> Led:
 
 
 async def test_a_queue_is_cancelled_from_its_page() -> None:
-    """With the reason; a refusal is said there, and that there is no such queue is a page of its own."""
+    """With the reason; a refusal is said there if it is about what was sent, else it is a page of its own."""
     questions = Questioned()
     led = await cancelled(questions)
     assert ("/task-queues/fits", [CancelQueue(id="fits", reason="enough")]) == (led.path, questions.asked)
@@ -166,5 +166,5 @@ async def test_a_queue_is_cancelled_from_its_page() -> None:
     led = await cancelled(Questioned(RequestRefused(409, ProblemCode.BODY_INVALID, "it is over")))
     assert led.notice is not None
     assert ["It is over."] == led.notice.trouble
-    with pytest.raises(RequestRefused, match="there is none"):
-        await cancelled(Questioned(RequestRefused(404, ProblemCode.BODY_INVALID, "there is none")))
+    with pytest.raises(RequestRefused, match="come later"):
+        await cancelled(Questioned(RequestRefused(503, ProblemCode.BODY_INVALID, "come later")))

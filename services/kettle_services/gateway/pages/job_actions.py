@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from kettle_services.gateway.pages.notices import MOST, Notice, packed
+from kettle_services.gateway.pages.notices import MOST, Notice, packed, refused
 from kettle_services.gateway.pages.page import Form, Led, Shown
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.pages.selections import Action, JobsForm, selection
@@ -16,8 +16,6 @@ from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.jobs import ACT_ON_JOBS, ActOnJobs, JobSelection, Outcomes
 
-_OF_THE_FORM: Final = frozenset({400, 404, 409, 422})
-"""Statuses of refusals that somebody mends in the form."""
 _UNDONE: Final[Mapping[str, Action]] = {"hold": "release", "suspend": "continue"}
 """What takes an action back."""
 _SAID: Final = {
@@ -76,10 +74,9 @@ class JobActions:
         try:
             return await self._acted(asked, form)
         except RequestRefused as refusal:
-            if not form.back or refusal.status not in _OF_THE_FORM:
+            if not form.back:
                 raise
-            sentence = str(refusal)
-            return _led(form, Notice(trouble=[f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."]))
+            return _led(form, refused(refusal))
 
     async def _acted(self, asked: Asked, form: JobsForm) -> Shown | Led:
         chosen = selection(form, asked.person.name)

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from kettle_services.gateway.rest.refusals import RequestRefused
+
 COOKIE: Final = "kettle_notice"
 LASTS_S: Final = 60
 MOST: Final = 3500
@@ -28,6 +30,18 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Of the jobs to undo it for, with commas between them."""
     back: str = ""
     """Where that leads again."""
+
+
+_OF_THE_FORM: Final = frozenset({400, 403, 404, 409, 422})
+"""Refusals that are about what was sent."""
+
+
+def refused(refusal: RequestRefused) -> Notice:
+    """What was not done, as a sentence; raises the refusal again where it is not about what was sent."""
+    if refusal.status not in _OF_THE_FORM:
+        raise refusal
+    sentence = str(refusal)
+    return Notice(trouble=[f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."])
 
 
 def packed(notice: Notice) -> str:

@@ -4,15 +4,12 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kettle_services.gateway.pages.notices import Notice
+from kettle_services.gateway.pages.notices import Notice, refused
 from kettle_services.gateway.pages.page import Form, Led
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.task_queues import CANCEL_QUEUE, CancelQueue, Queue, QueuePlace
-
-_OF_THE_FORM: Final = frozenset({403, 409, 422})
-"""Refusals that are said on the page where the form was sent."""
 
 
 class WhichQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,8 +49,5 @@ class QueueActions:
                 asked, CANCEL_QUEUE, CancelQueue(id=which.queue, reason=form.reason), Queue
             )
         except RequestRefused as refusal:
-            if refusal.status not in _OF_THE_FORM:
-                raise
-            sentence = str(refusal)
-            return Led(place, notice=Notice(trouble=[f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."]))
+            return Led(place, notice=refused(refusal))
         return Led(place, notice=Notice(said=["The queue is cancelled; what ran of it is being ended."]))

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from kettle_services.gateway.pages.notices import Notice
+from kettle_services.gateway.pages.notices import Notice, refused
 from kettle_services.gateway.pages.page import Form, Led
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -24,8 +24,6 @@ from kettle_wire.rest.sessions import (
 )
 from kettle_wire.sessions import MOST_WORKERS, Count, SessionAdapt
 
-_OF_THE_FORM: Final = frozenset({400, 403, 404, 409, 422})
-"""Refusals that are said on the page where the form was sent."""
 _SAID: Final = {
     "scale": "The session has that many workers as soon as there are machines for them.",
     "adapt": "The session has as many workers as its load wants, between these numbers.",
@@ -75,11 +73,7 @@ class SessionActions:
         try:
             await self._done(asked, which.session, form)
         except RequestRefused as refusal:
-            if refusal.status not in _OF_THE_FORM:
-                raise
-            sentence = str(refusal)
-            notice = Notice(trouble=[f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."])
-            return Led(place, notice=notice)
+            return Led(place, notice=refused(refusal))
         return Led(place, notice=Notice(said=[_SAID[form.action]]))
 
     async def _done(self, asked: Asked, session: SessionPlace, form: SessionForm) -> None:

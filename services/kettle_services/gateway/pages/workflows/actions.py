@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from kettle_services.gateway.pages.notices import Notice
+from kettle_services.gateway.pages.notices import Notice, refused
 from kettle_services.gateway.pages.page import Form, Led
 from kettle_services.gateway.pages.questions import Questions
 from kettle_services.gateway.rest.application import Asked
@@ -23,8 +23,6 @@ from kettle_wire.rest.workflows import (
 )
 from kettle_wire.workflows import Count
 
-_OF_THE_FORM: Final = frozenset({400, 403, 404, 409, 422})
-"""Refusals that are said on the page where the form was sent."""
 _SAID: Final = {
     "halt": "The workflow is halted: what runs comes to its end, and nothing new begins.",
     "resume": "The workflow goes on.",
@@ -71,11 +69,7 @@ class WorkflowActions:
         try:
             await self._done(asked, workflow, form)
         except RequestRefused as refusal:
-            if refusal.status not in _OF_THE_FORM:
-                raise
-            sentence = str(refusal)
-            notice = Notice(trouble=[f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."])
-            return Led(f"/workflows/{workflow}", notice=notice)
+            return Led(f"/workflows/{workflow}", notice=refused(refusal))
         return Led(f"/workflows/{workflow}", notice=Notice(said=[_SAID[form.action]]))
 
     async def _done(self, asked: Asked, workflow: str, form: WorkflowForm) -> None:
