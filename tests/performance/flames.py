@@ -1,7 +1,7 @@
 """
 Draws folded stacks as a flame graph, an SVG without script: widths are shares of the samples, the pointer tells the rest.
 
-    py-spy record --pid PID --format raw --output schedd.txt --duration 20
+    py-spy record --function --pid PID --format raw --output schedd.txt --duration 20
     python -m tests.performance.flames --title "after" --output after.svg schedd=schedd.txt shadow=shadow.txt
 
 Each file is one column, as wide as its service's part of all samples.  Samples of threads that only wait are left out.
@@ -22,9 +22,24 @@ NARROWEST: Final = 1.2
 """Pixels; what is narrower is left out, with all above it."""
 LETTER: Final = 6.4
 """Pixels of a letter of the text in a box."""
-WAITING: Final = ("(runtime/lifeline.py", "_worker (concurrent/futures/thread.py", "select (selectors.py")
+WAITING: Final = (
+    *("runtime/lifeline.py", "_worker (concurrent/futures/thread.py", "select (selectors.py"),
+    "Runner.run (asyncio/runners.py",  # uvloop itself: that it waits is not told from what it does
+)
 """Where a thread stands that has nothing to do."""
-BORING: Final = ("<module>", "_run_module_as_main", "_run_code", "_bootstrap", "main (", "<lambda> (starter")
+BORING: Final = (
+    *(
+        "<module>",
+        "_run_module",
+        "_run_code",
+        "run_module",
+        "_bootstrap",
+        "main (",
+        "Runner.run (",
+        "Thread.run (",
+    ),
+    *("kettle_services/master/", "<lambda> (kettle_services/starter"),
+)
 """What every stack begins with."""
 
 
