@@ -14,6 +14,7 @@ from kettle_services.gateway.pages.task_queues.actions import CancelForm, QueueA
 from kettle_services.gateway.pages.task_queues.list_page import AskedQueues, QueueRow, QueuesView, counts_of
 from kettle_services.gateway.pages.task_queues.queue_page import (
     AskedQueue,
+    TaskQueuePage,
     TaskQueuePageView,
     TaskSeen,
     in_words,
@@ -24,7 +25,7 @@ from kettle_services.gateway.rest.application import Asked
 from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.rest.problem import ProblemCode
 from kettle_wire.rest.task_queues import CancelQueue, Queue, QueueBatch, QueueTask, QueueWorker
-from kettle_wire.task_queues import TaskColumns, TaskPlan, TaskRange
+from kettle_wire.task_queues import TaskColumns, TaskPlan, TaskRange, TaskState
 
 from .rendered import TEMPLATES
 
@@ -127,10 +128,48 @@ def test_one_task_is_shown_with_why_and_what_it_printed() -> None:
         'href="/jobs/12.0"',
     ):
         assert said in html, said
+    long = msgspec.structs.replace(columns, outputs=[b"<" * 64 * 1024])
+    shown = in_words(
+        msgspec.structs.replace(task, result=msgspec.structs.replace(batch, results=long), text="&" * 65_536)
+    )
+    html = page(queue(plan=TaskPlan(kind="lines", program=["'" * 4096] * 100)), shown)
+    assert "kettle tasks show fits.7" in html
+    assert len(html) < 100_000
     waits = in_words(QueueTask(queue="fits", task=8, state="waiting", why="no worker has it"))
     assert TaskSeen(task=waits.task) == waits
     assert "no worker has it" in page(queue(), waits)
     assert "There is no task 9." in page(queue(), no_task="there is no task 9")
+
+
+class Watched:
+    """A request whose page is watched, of a task that runs at first and is over then."""
+
+    def __init__(self) -> None:
+        self.kept: dict[object, object] = {}
+        self.states = ["running", "done"]
+        self.tasks = 0
+
+    async def ask(self, *_asked: object) -> Queue:
+        return queue()
+
+    async def ask_or_say(self, *_asked: object) -> tuple[QueueTask, str]:
+        self.tasks += 1
+        return QueueTask(queue="fits", task=7, state=cast("TaskState", self.states.pop(0)), why="so"), ""
+
+
+async def test_the_result_of_a_task_is_looked_for_once() -> None:
+    """It is in the log, and does not change."""
+    watched = Watched()
+    asked = Asked(
+        person=cast("Any", None),
+        parameters=AskedQueue(queue="fits", task=7),
+        body=None,
+        request=cast("Any", watched.kept),
+    )
+    shown = TaskQueuePage(cast("Questions", watched))
+    views = [cast("TaskQueuePageView", (await shown.show(asked)).view) for _ in range(4)]
+    assert ["running", "done", "done", "done"] == [each.task and each.task.task.state for each in views]
+    assert 2 == watched.tasks
 
 
 class Questioned:

@@ -16,6 +16,10 @@ from kettle_wire.rest.route import Moment
 from kettle_wire.rest.task_queues import GET_QUEUE, GET_TASK, GetQueue, GetTask, Queue, QueuePlace, QueueTask
 from kettle_wire.task_queues import TaskNumber
 
+_MOST_TEXT: Final = 2_000
+_MOST_OUTPUT: Final = 8_000
+"""Characters of a task and of its output that are shown; a page is not to be larger than 100 kB, each of them written as an entity."""
+
 
 class AskedQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which task queue, and which task of it."""
@@ -43,6 +47,8 @@ class TaskSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that it ran; None: it has no usage."""
     cpu: float = 0.0
     output: str = ""
+    left_out: bool = False
+    """More of its output is kept than is shown."""
     cut: bool = False
     """It printed more than is kept."""
 
@@ -73,19 +79,32 @@ class TaskQueuePage:
         """One of them; raises RequestRefused: there is none of this name that somebody may see."""
         wanted: AskedQueue = asked.parameters
         queue = await self._questions.ask(asked, GET_QUEUE, GetQueue(id=wanted.queue), Queue)
-        task, no_task = None, ""
-        if wanted.task is not None:
-            question = GetTask(id=wanted.queue, task=wanted.task)
-            task, no_task = await self._questions.ask_or_say(asked, GET_TASK, question, QueueTask)
+        task, no_task = await self._task(asked, wanted)
         view = TaskQueuePageView(
             asked=wanted,
             queue=queue,
             parts=parts_of(counts_of(queue)),
             rate=rate_of(queue),
-            task=None if task is None else in_words(task),
+            task=task,
             no_task=no_task,
         )
         return same_or_new(asked, Shown(view, title=f"Task queue {queue.name}"), _SHOWN_BEFORE)
+
+    async def _task(self, asked: Asked, wanted: AskedQueue) -> tuple[TaskSeen | None, str]:
+        """
+        The task that was asked for, or why it is not known.  The result of one that is over is looked for in the log, and never another
+        one: who watches the page is shown what was found.
+        """
+        if wanted.task is None:
+            return None, ""
+        before: Shown | None = asked.request.get(_SHOWN_BEFORE)
+        if before is not None:
+            assert isinstance(before.view, TaskQueuePageView)
+            if before.view.task is not None and before.view.task.task.state not in {"waiting", "running"}:
+                return before.view.task, ""
+        question = GetTask(id=wanted.queue, task=wanted.task)
+        found, why = await self._questions.ask_or_say(asked, GET_TASK, question, QueueTask)
+        return (None if found is None else in_words(found)), why
 
 
 def rate_of(queue: Queue) -> float:
@@ -97,13 +116,16 @@ def rate_of(queue: Queue) -> float:
 
 def in_words(task: QueueTask) -> TaskSeen:
     """A task with its usage and its output, which is there if a worker has reported it."""
+    short = msgspec.structs.replace(task, text=task.text[:_MOST_TEXT], result=None)
     if task.result is None:
-        return TaskSeen(task=task)
+        return TaskSeen(task=short)
     columns = task.result.results
+    output = columns.outputs[0].decode("utf-8", "replace") if columns.outputs else ""
     return TaskSeen(
-        task=task,
+        task=short,
         wall=columns.wall_us[0] / 1e6 if columns.wall_us else None,
         cpu=columns.cpu_us[0] / 1e6 if columns.cpu_us else 0.0,
-        output=columns.outputs[0].decode("utf-8", "replace") if columns.outputs else "",
+        output=output[:_MOST_OUTPUT],
+        left_out=len(output) > _MOST_OUTPUT,
         cut=bool(columns.cut),
     )
