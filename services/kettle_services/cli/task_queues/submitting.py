@@ -59,7 +59,7 @@ def submit(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _not_done(pool: Client, name: str, tasks: Sequence[bytes]) -> Sequence[bytes]:
-    """Those of the tasks of a file that did not end well in a queue that was begun with it, and is over."""
+    """The tasks of a file that did not end well in a queue that was begun with it, and is over."""
     queue = await pool.tasks.show(name)
     if queue.state != "ended":
         raise CommandError(f"queue {name} is not over: kettle tasks wait {name}")
