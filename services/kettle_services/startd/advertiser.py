@@ -18,6 +18,7 @@ from kettle.retry.backoff import steady
 from kettle.retry.loop import Waits
 from kettle_services.startd.domain.ads import slot_ads, startd_ad
 from kettle_services.startd.domain.claims.preemption import capability, preemptible
+from kettle_services.startd.domain.state.claim import Claim
 from kettle_services.startd.domain.state.machine import Machine
 from kettle_services.startd.state.advertised_names import AdvertisedNames, slot_of
 from kettle_wire.ads import Ad
@@ -73,6 +74,8 @@ class Advertiser:
         self._counted = counted
         self._unconfirmed = unconfirmed
         self._published: dict[str, Ad] = {}
+        self._claimed: set[str] = set()
+        """Slots of which something was claimed since their last ads."""
         self._told_secrets: dict[str, SlotSecret] = {}
         self._advertised_names = AdvertisedNames(advertised_names)
         self._numbers: Counter[str] = Counter()
@@ -91,6 +94,15 @@ class Advertiser:
     def now(self) -> None:
         """Resources changed: the negotiator waits for it."""
         self._wake.set()
+
+    def note_claim(self, claim: Claim) -> None:
+        """
+        A slot, or a part of it, was claimed: its next ad goes out even if it looks as before, because the claim is over by then.
+
+        What the negotiator has matched it takes for used until it hears of the slot.
+        """
+        facts = self._machine.facts
+        self._claimed.add(machine_key(facts.name, facts.slot_name(claim.parent)))
 
     def soon(self) -> None:
         """A change for which nobody waits."""
@@ -157,6 +169,7 @@ class Advertiser:
     async def _publish(self, *, everything: bool) -> None:
         """The private ad first: a slot that is seen can be matched."""
         ads = self._ads()
+        claimed, self._claimed = self._claimed, set()
         lifetime = _LIFETIMES * self._interval
         await self._publish_secrets(lifetime, everything=everything)
         for name in [name for name in self._advertised_names.left if name not in ads]:
@@ -168,7 +181,7 @@ class Advertiser:
             await self._bus.delete(self._subjects.ads, name)
             del self._published[name]
         for name, ad in ads.items():
-            if everything or _differ(ad, self._published.get(name)):
+            if everything or name in claimed or _differ(ad, self._published.get(name)):
                 self._numbers[name] += 1
                 ad["UpdateSequenceNumber"] = self._numbers[name]
                 ad["ClassAdLifetime"] = int(lifetime)

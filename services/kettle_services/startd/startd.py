@@ -179,6 +179,8 @@ class Startd:
     def _act(self, change: Change) -> None:
         match change:
             case Claimed() | ClaimClosing() | Reopened():
+                if isinstance(change, Claimed):
+                    self._advertiser.note_claim(change.claim)
                 self._advertiser.now()
                 self._deadlines.set()
                 self._backfilling.evaluate()

@@ -1,12 +1,15 @@
 """What the pool is told of a machine."""
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kettle.bus.memory import MemoryBus
 from kettle.bus.memory_server import MemoryServer
+from kettle.testing.patience import PATIENCE_S
 from kettle_services.startd.advertiser import Advertiser
 from kettle_services.startd.domain.slots.layout import SlotType, lay_out
 from kettle_services.startd.domain.slots.resources import Resources
@@ -89,3 +92,38 @@ async def test_names_are_noted_once(tmp_path: Path) -> None:
     assert ["Machine.host.slot1=40host", "Machine.host.slot2=40host", "StartDaemon.host"] == sorted(
         advertised_names.read_text().splitlines()
     )
+
+
+async def test_a_slot_is_told_of_again_whose_claim_was_over_before_anybody_heard_of_it(
+    tmp_path: Path,
+) -> None:
+    """Else the negotiator would take what it has matched there for used, until the slot's ad is repeated."""
+    server = MemoryServer()
+    machine = divided(SlotType(partitionable=True))
+    bus = MemoryBus(server, subjects=SUBJECTS, identity=daemon("startd"))
+    advertiser = Advertiser(
+        bus,
+        SUBJECTS,
+        machine,
+        advertised_names=tmp_path / "advertised",
+        interval=300.0,
+        delay=1.0,
+        facts={"Machine": "elsewhere", "MyAddress": "<bus:4222>"},
+        version="x",
+    )
+    told = asyncio.create_task(advertiser.run())
+    await advertiser.told.wait()
+    claimed(machine, RequestMemory=64)
+    advertiser.note_claim(machine.claims["c1"])
+    machine.apply(ClaimRemoved("c1"))
+    advertiser.now()
+    watching = MemoryBus(server, subjects=SUBJECTS, identity=daemon("negotiator"))
+    numbers: list[object] = []
+    async with asyncio.timeout(PATIENCE_S), aclosing(watching.watch(SUBJECTS.ads, "Machine.>")) as changes:
+        async for change in changes:
+            if change is not None and change.value is not None:
+                numbers.append(msgspec.msgpack.decode(change.value)["UpdateSequenceNumber"])
+            if numbers[-1:] == [2]:
+                break
+    told.cancel()
+    assert [1, 2] == numbers
