@@ -1,6 +1,5 @@
 """Writes one piece of the log into its files, and proves that the files hold what the database has."""
 
-import asyncio
 import datetime as dt
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack, aclosing
@@ -24,6 +23,7 @@ from kettle.archive.parquet import GROUP, EventsWriter, RowsHash, read_events
 from kettle.storage.archived_pieces import FRAME, POSITION, EventRow, Piece, PieceFile
 from kettle.storage.database import Connection
 from kettle.storage.queries import QUERIES
+from kettle.threads.to_the_end import to_the_end
 
 _AT: Final = 4
 _FETCH: Final = 2_048
@@ -55,16 +55,16 @@ async def write_piece(
         ArchiveError: the files cannot be written, are not equal to the database, or the place is another database's.
     """
     try:
-        home = await asyncio.to_thread(make_directory, directory, wanted.shard)
+        home = await to_the_end(make_directory, directory, wanted.shard)
         with ExitStack() as files:
             events, events_path = files.enter_context(new_file(home))
             streams, streams_path = files.enter_context(new_file(home))
             with EventsWriter(wanted.shard, events) as writer:
                 copy = await _copied(connection, wanted, writer, progress)
-            await asyncio.to_thread(writer.write_streams, streams)
-            await asyncio.to_thread(settle, events)
-            await asyncio.to_thread(settle, streams)
-            return await asyncio.to_thread(_keep, directory, copy, events_path, streams_path)
+            await to_the_end(writer.write_streams, streams)
+            await to_the_end(settle, events)
+            await to_the_end(settle, streams)
+            return await to_the_end(_keep, directory, copy, events_path, streams_path)
     except ConnectionError:
         raise  # the database's
     except OSError as error:
@@ -80,8 +80,8 @@ async def _copied(
     copy = _Copy(wanted)
     async with aclosing(_groups(connection, wanted)) as groups:
         async for rows in groups:
-            await asyncio.to_thread(writer.add, rows)
-            await asyncio.to_thread(copy.add, rows)
+            await to_the_end(writer.add, rows)
+            await to_the_end(copy.add, rows)
             progress(copy.hash.rows)
     return copy
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from pathlib import Path, PurePosixPath
 from typing import Generic, Protocol, TypeVar
 
+from kettle.threads.to_the_end import to_the_end
 from kettle.userlog.appender import UserLogError
 from kettle.userlog.routed_lines import LogLine
 from kettle.userlog.tail import Tail
@@ -184,7 +185,7 @@ class _Gathering(Generic[L]):
     async def write(self) -> None:
         """Write what there is."""
         if self._added:
-            await _finish(self.write_now)
+            await to_the_end(self.write_now)
 
     def write_now(self) -> None:
         """Write it in this thread."""
@@ -216,7 +217,7 @@ async def follow(
             await delivery.ack()
             since += 1
             if since >= _SAVE_EVERY and (began := time.monotonic()) >= next_at:
-                await _finish(lambda: checkpoint.save(projector.snapshot()))  # nothing is fed meanwhile
+                await to_the_end(lambda: checkpoint.save(projector.snapshot()))  # nothing is fed meanwhile
                 since, next_at = 0, time.monotonic() + _SHARE * (time.monotonic() - began)
     except asyncio.CancelledError:
         # A failure saves nothing: it may have left the projector inside a frame.
@@ -233,13 +234,3 @@ async def _whole(arrived: Frame | Hollow, known: int, missing: Missing) -> Async
             yield frame
     if isinstance(arrived, Frame):
         yield arrived
-
-
-async def _finish(write: Callable[[], None]) -> None:
-    """Write in a thread, and to the end also when cancelled: the projector has already counted the frame."""
-    writing = asyncio.ensure_future(asyncio.to_thread(write))
-    try:
-        await asyncio.shield(writing)
-    except asyncio.CancelledError:
-        await writing
-        raise

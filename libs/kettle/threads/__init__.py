@@ -1,0 +1,1 @@
+"""Work in threads that outlasts nobody who waits for it."""
