@@ -13,7 +13,8 @@ async def to_the_end(work: Callable[P, T], *arguments: P.args, **named: P.kwargs
     """
     The result of `work`, done in a thread; who is cancelled meanwhile ends when the work has, with its failure if it has failed.
 
-    `asyncio.to_thread` leaves its thread behind then: it would go on in files of which somebody else has the lock by now.
+    `asyncio.to_thread` leaves its thread behind then: it would go on in files of which somebody else has the lock by now, and with
+    descriptors that are closed, whose numbers may be those of other files.
     """
     working = asyncio.ensure_future(asyncio.to_thread(work, *arguments, **named))
     try:

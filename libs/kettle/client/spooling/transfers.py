@@ -33,6 +33,7 @@ from kettle.client.spooling.output_files import (
     with_submitter_paths,
 )
 from kettle.retry.deadline import Deadline
+from kettle.threads.to_the_end import to_the_end
 from kettle.transfer.spooled_jobs import PLACES, PREFIX
 from kettle.transfer.submit_side_paths import text
 from kettle_wire.ads.types import Ad
@@ -152,7 +153,7 @@ class SpoolTransfers:
 
             async def read(offset: int) -> bytes:
                 with path_error(file.path):
-                    data = await asyncio.to_thread(os.pread, fd, min(_LARGE, file.size - offset), offset)
+                    data = await to_the_end(os.pread, fd, min(_LARGE, file.size - offset), offset)
                 if not data:
                     raise changed_file_error(file.path)
                 return data
@@ -205,7 +206,7 @@ class SpoolTransfers:
                 data = result.data or await self._piece(shadow, job, result.name, done)
                 if not data:
                     raise SpoolingError(f"the result {result.name} of job {job} changed while it was fetched")
-                await asyncio.to_thread(os.pwrite, fd, data, done)
+                await to_the_end(os.pwrite, fd, data, done)
                 done += len(data)
 
     async def _bring_log(self, shadow: str, ad: Ad, ends: Collection[JobId]) -> None:

@@ -18,6 +18,7 @@ from kettle.bus.retryable import unless_refused
 from kettle.retry.backoff import Backoff
 from kettle.retry.deadline import Deadline
 from kettle.retry.loop import retry
+from kettle.threads.to_the_end import to_the_end
 from kettle.transfer import sealed_pieces
 from kettle_wire.codes import NOT_NOW, RefusalCode
 from kettle_wire.commands.shadow import FETCH_INPUT, OFFER_INPUT, FetchInput, OfferInput
@@ -99,9 +100,9 @@ class Fetcher:
                 part = _Part(number if stored else None, offset, min(piece, file.size - offset))
                 window.append(group.create_task(self._piece(activation, file, part)))
                 if len(window) == WINDOW:
-                    await asyncio.to_thread(_store, fd, await window.popleft(), digest.update)
+                    await to_the_end(_store, fd, await window.popleft(), digest.update)
             for task in window:
-                await asyncio.to_thread(_store, fd, await task, digest.update)
+                await to_the_end(_store, fd, await task, digest.update)
         return digest.hexdigest() == file.sha256
 
     async def _offered(self, activation: Activation, file: InputFile) -> int:

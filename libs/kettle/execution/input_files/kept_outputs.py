@@ -26,6 +26,7 @@ import msgspec
 
 from kettle.execution.input_files.cache import InputCache
 from kettle.jobs.kept_outputs import KEPT_OUTPUTS_OF, cluster_name
+from kettle.threads.to_the_end import to_the_end
 from kettle_wire.ads import Ad
 from kettle_wire.jobs import JobId
 
@@ -114,7 +115,7 @@ class KeptOutputs:
             if size > self._limit:
                 return
             with self._cache.awaited(size):
-                digest = await asyncio.to_thread(self._copy, source, size)
+                digest = await to_the_end(self._copy, source, size)
                 self._cache.add(digest, size)
         self._results[digest] = _Result(of, size, self._clock() + self._lifetime)
         self._results.move_to_end(digest)

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from kettle.bus.ports import Bus, BusError, StreamSpec
+from kettle.threads.to_the_end import to_the_end
 from kettle.transfer import sealed_pieces
 from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.settings import ShadowSettings
@@ -140,8 +141,8 @@ class Objects:
             total, number = hashlib.sha256(), 0
             on_their_way: deque[asyncio.Task[int]] = deque()
             async with asyncio.TaskGroup() as sending:
-                data = await asyncio.to_thread(_read, fd, piece, total.update)
-                while following := await asyncio.to_thread(_read, fd, piece, total.update):
+                data = await to_the_end(_read, fd, piece, total.update)
+                while following := await to_the_end(_read, fd, piece, total.update):
                     if len(on_their_way) == WINDOW:
                         await on_their_way.popleft()
                     on_their_way.append(sending.create_task(self._piece(digest, piece, number, data)))
