@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -16,7 +17,9 @@ async def to_the_end(work: Callable[P, T], *arguments: P.args, **named: P.kwargs
     `asyncio.to_thread` leaves its thread behind then: it would go on in files of which somebody else has the lock by now, and with
     descriptors that are closed, whose numbers may be those of other files.
     """
-    working = asyncio.ensure_future(asyncio.to_thread(work, *arguments, **named))
+    context = copy_context()
+    # No task: the end of a loop cancels all of these, and the thread would go on.
+    working = asyncio.get_running_loop().run_in_executor(None, lambda: context.run(work, *arguments, **named))
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:

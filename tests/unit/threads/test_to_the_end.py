@@ -39,3 +39,29 @@ async def test_who_is_cancelled_ends_when_the_work_has(*, fails: bool) -> None:
     with pytest.raises(ValueError if fails else asyncio.CancelledError):
         await task
     assert ["work"] == over
+
+
+def test_the_end_of_a_loop_waits_as_well() -> None:
+    """It cancels all tasks at once, also those that others wait for."""
+    begun, go = threading.Event(), threading.Event()
+    over: list[str] = []
+
+    def work() -> None:
+        begun.set()
+        assert go.wait(PATIENCE_S)
+        over.append("work")
+
+    async def waiter() -> None:
+        try:
+            await to_the_end(work)
+        finally:
+            over.append("waiter")
+
+    async def main() -> asyncio.Task[None]:
+        task = asyncio.create_task(waiter())
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
+        asyncio.get_running_loop().call_later(0.05, go.set)
+        return task
+
+    assert asyncio.run(main()).cancelled()
+    assert ["work", "waiter"] == over
