@@ -8,7 +8,9 @@ import json
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -119,11 +121,28 @@ def startd_of(home: Path) -> int:
 
 
 async def line_with(words: str, lines: asyncio.StreamReader) -> None:
-    """Read until a line has these words."""
+    """Read until a line has these words; who gives up sees what was read."""
     read: list[str] = []
-    while not (read and words in read[-1]):
-        read.append((await lines.readline()).decode())
-        assert read[-1], "".join(read)
+    try:
+        while not (read and words in read[-1]):
+            read.append((await lines.readline()).decode())
+            assert read[-1], "".join(read)
+    except asyncio.CancelledError as error:
+        error.add_note(f"read so far: {read}")
+        raise
+
+
+@asynccontextmanager
+async def leave(environ: Mapping[str, str]) -> AsyncIterator[tuple[Process, asyncio.StreamReader]]:
+    """The command by which an administrator has the machine leave, and what it complains of."""
+    process = await asyncio.create_subprocess_exec(*LEAVE, env=environ, stderr=PIPE)
+    assert process.stderr is not None
+    try:
+        yield process, process.stderr
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -> None:
@@ -144,19 +163,19 @@ async def leaves_when_it_is_empty(pool: ThrowawayPool, home: Path, work: Path) -
             await asyncio.sleep(0.02)
         (running,) = begun
         shadow, startd = pool.kill("shadow", signal.SIGSTOP), startd_of(home)
-        try:
-            running.with_name("end").touch()
-            leaving = await asyncio.create_subprocess_exec(*LEAVE, env=environ, stderr=PIPE)
-            assert leaving.stderr is not None
-            await line_with("the results of 1 job(s)", leaving.stderr)
-            os.kill(startd, signal.SIGSTOP)
-            await line_with("is not heard of", leaving.stderr)
-            os.kill(startd, signal.SIGCONT)
-            await line_with("the results of 1 job(s)", leaving.stderr)
-        finally:
-            for process in (shadow, startd):
-                os.kill(process, signal.SIGCONT)
-        assert 0 == await leaving.wait()
+        running.with_name("end").touch()
+        async with leave(environ) as (leaver, lines):
+            try:
+                # Of one job or more: that of a former one the shadow may not have confirmed before it was stopped.
+                await line_with("the results of ", lines)
+                os.kill(startd, signal.SIGSTOP)
+                await line_with("is not heard of", lines)
+                os.kill(startd, signal.SIGCONT)
+                await line_with("the results of ", lines)
+            finally:
+                for process in (shadow, startd):
+                    os.kill(process, signal.SIGCONT)
+            assert 0 == await leaver.wait()
         assert 700_000 == (work / "out.0").stat().st_size
         await pool.client.wait(select(submitted.cluster))
     (ad,) = await pool.client.history(select(submitted.cluster))
