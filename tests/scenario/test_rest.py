@@ -382,6 +382,8 @@ async def test_refusals_say_what_where_and_what_is_nearest(rest: Rest, pool: Thr
         assert 401 == response.status
     assert "method" == (await rest.send("POST", "/v2/slots", {}, 405))["code"]
     assert "body.type" == (await rest.send("POST", "/v2/jobs:hold", "text", 415))["code"]
+    packed = {"Content-Encoding": "gzip"}
+    assert "body.type" == (await rest.send("POST", "/v2/jobs", HELD, 415, headers=packed))["code"]
     async with aiohttp.ClientSession(address(pool)) as stranger:
         async with stranger.get("/v2/jobs") as response:
             assert 401 == response.status

@@ -281,6 +281,8 @@ async def test_the_pool_says_what_it_has_and_what_was_used(pool: ThrowawayPool, 
         groups = await ada.ask("GET", "/accounting?start=2020-01-01&end=2020-01-31&by_group=true")
         assert {"usage": {"groups": {}}} == groups
         assert "error" in await ada.ask("GET", "/accounting?start=2020-01-01&end=31", 400)
+        assert "usage" in await ada.ask("GET", "/accounting?start=0001-01-01&end=9999-12-31")
+        assert "error" in await ada.ask("GET", f"/ts/1?start={'9' * 400}", 400)
         assert (await ada.ask("POST", "/token", 201))["token"].startswith("kettle-join-1.")
 
 

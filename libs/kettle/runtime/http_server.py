@@ -41,6 +41,8 @@ async def serving(
     Answer on `port` (0: one that is free) of `host` while the context lasts; yields the port.  `private`: a socket of this name at
     which the own account asks besides, without encryption.  `limits` are those of aiohttp's web server.
 
+    Bodies stay as they came, also packed ones: who passes them on says of them what was said to him.
+
     Raises:
         SettingsError: the port is taken.
     """
@@ -80,7 +82,11 @@ class _Runner(web.AppRunner):
     """Runs an application; requests are not logged one by one."""
 
     def __init__(self, app: web.Application, **settings: Any) -> None:
-        self._settings: Final[dict[str, Any]] = {"access_log": None, **settings}
+        self._settings: Final[dict[str, Any]] = {
+            "access_log": None,
+            "auto_decompress": False,
+            **settings,
+        }
         super().__init__(app, **self._settings)
 
     async def _make_server(self) -> web.Server:

@@ -20,6 +20,7 @@ from kettle_services.gateway.published.job_lookup import QueuedJob
 from kettle_services.gateway.published.service_pages import ServicePages
 from kettle_services.gateway.published.service_sessions import ServiceSessions
 from kettle_services.gateway.rest.application import RequestLimits
+from kettle_services.gateway.rest.refusals import RequestRefused
 from kettle_wire.jobs import JobId
 
 from .published_parts import (
@@ -331,6 +332,15 @@ async def test_a_job_that_comes_again_and_again_waits() -> None:
         head, _, writer = await upgraded(made.port, "/v2/tunnels", "kettle-tunnel", "13.0/1")
         await gone(writer)
         assert b"101" == head.split()[1], "others are not kept out"
+
+
+@pytest.mark.parametrize("state", ["\u00e9", "\udcff", ""])
+def test_a_state_that_is_none_opens_nothing(state: str) -> None:
+    """It comes from an address, in which anything may stand."""
+    sessions = ServiceSessions(cast("Any", None), cast("Any", None))
+    code = sessions.make_code(cast("Any", None), ("s", JobId(12, 0)), state)
+    with pytest.raises(RequestRefused, match="was made for another browser"):
+        sessions.redeem(code, "secret", JobId(12, 0), "s")
 
 
 async def test_strangers_have_no_queues_asked() -> None:

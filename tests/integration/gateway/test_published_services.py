@@ -1,7 +1,9 @@
 """Services of jobs through the gateway: who reaches what, over real connections."""
 
 import asyncio
+import gzip
 import ssl
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -120,6 +122,45 @@ async def test_an_answer_that_begins_before_the_request_is_whole_goes_on() -> No
             writer.write(b"0\r\n\r\n")
             assert await reader.readuntil(b"0\r\n\r\n")
         await gone(writer)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_a_packed_body_reaches_the_job_as_it_was_sent(encoding: str, *, chunked: bool) -> None:
+    """Its bytes, its length and what they are said to be, also of an encoding that nobody here can read."""
+    came: asyncio.Queue[tuple[bytes, bytes]] = asyncio.Queue()
+
+    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        if b"transfer-encoding: chunked" in head:
+            body = b""
+            while size := int(await reader.readline(), 16):
+                body += (await reader.readexactly(size + 2))[:size]
+        else:
+            body = await reader.readexactly(int(head.partition(b"content-length: ")[2].split()[0]))
+        came.put_nowait((head, body))
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        await writer.drain()
+
+    packed = gzip.compress(b"0123456789" * 20) if encoding == "gzip" else bytes(range(256))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield packed[:20]
+        yield packed[20:]
+
+    headers = {"Authorization": "Bearer alice", "Content-Encoding": encoding}
+    async with gateway() as made, raw_server(keep) as port, job_side(made.port, f"web:{port}/http"):
+        made.jobs.put()
+        url = f"http://127.0.0.1:{made.port}/jobs/12.0/web/"
+        data = pieces() if chunked else packed
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(url, data=data) as response,
+        ):
+            assert 204 == response.status
+        head, body = came.get_nowait()
+    assert packed == body
+    assert f"content-encoding: {encoding}".encode() in head
 
 
 async def test_a_websocket_goes_both_ways() -> None:

@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 import pytest
 from tests.scenario.asking import patiently
+from yarl import URL
 
 from kettle.client import select
 from kettle.testing.patience import PATIENCE_S
@@ -239,6 +240,17 @@ async def test_every_answer_says_what_a_browser_may_do_with_it(
     assert acted is not None
     after = await of_queue(look, cluster, until="job.removed")
     assert before == after[1:], "a GET has changed something"
+
+
+@pytest.mark.parametrize("path", ["/machines/gpu%231", "/jobs/1.0%0d%0aX"])
+async def test_a_page_leads_to_the_address_that_was_asked_for(look: Looks, path: str) -> None:
+    """Without the fields that are empty, and nowhere else, whatever is in a name."""
+    url = URL(f"{look.address}{path}?since=", encoded=True)
+    async with (
+        aiohttp.ClientSession(headers=look.headers) as session,
+        session.get(url, allow_redirects=False) as response,
+    ):
+        assert (302, path) == (response.status, response.headers["Location"])
 
 
 def _require_said(path: str, response: aiohttp.ClientResponse) -> None:

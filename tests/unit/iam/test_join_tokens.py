@@ -103,7 +103,15 @@ def test_as_many_machines_join_as_it_has_uses() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "kettle-join-1.a.b", "kettle-join-2.a.b.c", "kettle-join-1.a..c", "a.b.c.d"]
+    "text",
+    [
+        "",
+        "kettle-join-1.a.b",
+        "kettle-join-2.a.b.c",
+        "kettle-join-1.a..c",
+        "a.b.c.d",
+        "kettle-join-1.a.b.\u00e9",
+    ],
 )
 def test_what_is_no_join_token_is_refused(text: str) -> None:
     """With what it has to look like."""

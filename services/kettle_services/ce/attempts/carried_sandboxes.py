@@ -9,6 +9,7 @@ import os
 import tarfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import IO, Final
 
 import msgspec
@@ -27,6 +28,7 @@ from kettle_wire.batch import BatchEnd
 
 MOST_BYTES: Final = 8 << 30
 """Of the results of one job, packed or not."""
+_DRAFT: Final = ".part"
 
 
 class CarriedSandboxes:
@@ -116,8 +118,9 @@ class CarriedSandboxes:
 
     def _removed(self, intent: str) -> None:
         """Its token opens nothing from now on."""
-        for kind in ("kept", "in", "by", "out", "part"):
-            self._file(intent, kind).unlink(missing_ok=True)
+        drafts = self._here.glob(f"{intent}.*{_DRAFT}")
+        for path in (*(self._file(intent, kind) for kind in ("kept", "in", "by", "out")), *drafts):
+            path.unlink(missing_ok=True)
         if (self._here / intent).exists():
             remove_tree(str(self._here / intent))
 
@@ -146,14 +149,22 @@ class CarriedSandboxes:
 
     def draft(self, intent: str) -> IO[bytes]:
         """
-        Where its results are written to while they come.  Raises FileNotFoundError: there is no such job that has begun.
+        Where results are written to while they come; it is gone when it is closed.
+
+        Each upload has one of its own: a node that was not answered sends all again, while what it sent before may still be written.
+
+        Raises FileNotFoundError: there is no such job that has begun.
         """
         self._file(intent, "by").stat()
-        return self._new(intent, "part")
+        return NamedTemporaryFile(dir=self._here, prefix=f"{intent}.", suffix=_DRAFT)
 
-    def arrived(self, intent: str) -> None:
-        """They are there as a whole; those that came first stay."""
-        if self._file(intent, "out").exists():
-            self._file(intent, "part").unlink(missing_ok=True)
-        else:
-            self._file(intent, "part").rename(self._file(intent, "out"))
+    def arrived(self, intent: str, draft: IO[bytes]) -> None:
+        """
+        They are there as a whole; those that came first stay.
+
+        Raises FileNotFoundError: the job is over.
+        """
+        draft.flush()
+        os.fsync(draft.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(draft.name, self._file(intent, "out"))

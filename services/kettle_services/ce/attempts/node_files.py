@@ -6,7 +6,6 @@ import hmac
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -132,16 +131,18 @@ class NodeFiles:
         served, intent = asked
         size = 0
         try:
-            with await asyncio.to_thread(served.sandboxes.draft, intent) as file:
+            draft = await asyncio.to_thread(served.sandboxes.draft, intent)
+            try:
                 async for piece in request.content.iter_chunked(_PIECE):
                     size += len(piece)
                     if size > MOST_BYTES:
                         return _refused(
                             413, RefusalCode.TOO_LARGE, f"the results have more than {MOST_BYTES >> 30} GiB"
                         )
-                    await asyncio.to_thread(file.write, piece)
-                await asyncio.to_thread(partial(_settle, file.fileno(), file.flush))
-            await asyncio.to_thread(served.sandboxes.arrived, intent)
+                    await asyncio.to_thread(draft.write, piece)
+                await asyncio.to_thread(served.sandboxes.arrived, intent, draft)
+            finally:
+                await asyncio.to_thread(draft.close)
         except FileNotFoundError:
             return _refused(404, RefusalCode.NOT_FOUND, "no job has begun with these files, or it is over")
         served.heard()
@@ -170,11 +171,6 @@ class NodeFiles:
         except BusError as error:
             return _refused(503, RefusalCode.UNAVAILABLE, f"the access point does not answer: {error}")
         return web.Response(status=204)
-
-
-def _settle(fd: int, flush: Callable[[], None]) -> None:
-    flush()
-    os.fsync(fd)
 
 
 def _refused(status: int, code: RefusalCode, detail: str) -> web.Response:

@@ -95,7 +95,7 @@ class DemonstrationIssuer:
     def _proven(asked: Mapping[str, str], form: Mapping[str, str]) -> bool:
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         proof = urlsafe_b64encode(digest).decode().rstrip("=")
-        return secrets.compare_digest(asked.get("code_challenge", ""), proof)
+        return secrets.compare_digest(asked.get("code_challenge", "").encode(), proof.encode())
 
     def _signed(self, audience: str, **more: object) -> str:
         now = int(time.time())

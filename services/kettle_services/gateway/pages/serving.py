@@ -320,7 +320,7 @@ def _plainer(request: web.Request) -> str | None:
     plain = [(name, value) for name, value in said.items() if value]
     if plain == list(request.query.items()):
         return None
-    return request.path + (f"?{urlencode(plain, safe=',:@/*')}" if plain else "")
+    return request.rel_url.raw_path + (f"?{urlencode(plain, safe=',:@/*')}" if plain else "")
 
 
 def _zoned(text: str) -> str:

@@ -27,6 +27,9 @@ PREFIX: Final = "/prominence/v1"
 _KEPT: Final = frozenset({401, 403, 416, 429, 503})
 """Statuses of refusals that mean there what they mean here."""
 
+_LARGEST: Final = 1 << 53
+"""Of a number in a query: beyond it not every whole number is one where it is reckoned with."""
+
 _log: Final = logging.getLogger(__name__)
 
 
@@ -53,9 +56,12 @@ class Asked(msgspec.Struct, frozen=True):
         """What a parameter says, as a whole number; raises RequestRefused."""
         text = self.text(name)
         try:
-            return int(text) if text else default
+            number = int(text) if text else default
         except ValueError as error:
             raise refused(f"the parameter {name} has to be a whole number, and is '{text}'") from error
+        if abs(number) > _LARGEST:
+            raise refused(f"the parameter {name} must not be beyond {_LARGEST:,} on either side of 0")
+        return number
 
     def path_number(self) -> int:
         """The number in the path, whose pattern has made sure that it is one."""

@@ -1,7 +1,7 @@
 """What is asked about the pool: its machines, what people have used, and machines of one's own."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from typing import Any, Final
 
 from aiohttp import web
@@ -19,6 +19,9 @@ from kettle_wire.rest.usage import GET_USAGE, GetUsage, UsageAnswer, UsageOf
 _SLOTS: Final = "DynamicSlot isnt true"
 _FIELDS: Final = ("Cpus", "Memory", "TotalSlotCpus", "TotalSlotMemory", "Site", "Machine")
 _DAY: Final = timedelta(days=1)
+_FIRST: Final = datetime(MINYEAR + 1, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(MAXYEAR - 1, 12, 31, tzinfo=UTC)
+"""Around all other days a span of time has dates; to somebody they mean without a beginning, and without an end."""
 _MIB_PER_GB: Final = 1000
 
 
@@ -89,7 +92,8 @@ def _amount(ad: Ad, name: str) -> int:
 def _day(asked: Asked, name: str) -> datetime:
     text = asked.text(name)
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        return min(max(day, _FIRST), _LAST)
     except ValueError as error:
         raise refused(f"the parameter {name} has to be a day, as in 2026-03-31, and is '{text}'") from error
 

@@ -79,7 +79,7 @@ class ServiceSessions:
             session is None
             or until <= self._clock()
             or not session.is_for(job, schedd)
-            or not hmac.compare_digest(state, state_of(secret))
+            or not hmac.compare_digest(state.encode("utf-8", "surrogateescape"), state_of(secret).encode())
         ):
             raise RequestRefused(
                 403,

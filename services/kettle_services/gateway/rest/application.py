@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from kettle.auth.mapping.levels import Level
 from kettle.bus.ports import BusError, RefusedError
@@ -252,6 +252,12 @@ class Front:
                 400,
                 ProblemCode.TOKEN_IN_QUERY,
                 "a token must not be in an address, where it is logged; send it in the header Authorization, and have this one revoked",
+            )
+        if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
+            raise RequestRefused(
+                415,
+                ProblemCode.BODY_TYPE,
+                "a body must not be packed: send it without the header Content-Encoding",
             )
         person = await self._believed(request)
         headers = self._limits.admit(person)

@@ -96,7 +96,7 @@ def proves(secret: str, recorded: str) -> bool:
 def parse(text: str) -> JoinTokenParts:
     """Take a join token apart; raises Denied for what is none."""
     parts = text.strip().split(".")
-    if len(parts) != 4 or parts[0] != JOIN_PREFIX or not all(parts):
+    if len(parts) != 4 or parts[0] != JOIN_PREFIX or not all(parts) or not text.isascii():
         raise Denied(
             Code.JOIN_MALFORMED,
             f"this is no join token: it has four parts, {JOIN_PREFIX}.ID.SECRET.PIN, all in one line",
