@@ -58,6 +58,10 @@ class Tolerance(msgspec.Struct, frozen=True, array_like=True, gc=False):
     wait: bool = False
     """Whether the other jobs go on when more have failed; if not, they are removed."""
 
+    def covers(self, failed: int, total: int) -> bool:
+        """Whether it is no failure of the node that so many of its jobs have failed."""
+        return failed <= (total * self.most // 100 if self.percent else self.most)
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import pytest
 
 from kettle.client.errors import ClientError
@@ -11,6 +12,7 @@ from kettle.dag.building.parser import check
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.dag.submission.preparing import Site
 from kettle_services.condor.dagman.dag_nodes import DagNodes, refuse_what_runs_here
+from kettle_services.condor.dagman.macros import words_of
 from kettle_services.condor.dagman.node_jobs import NodesInCommon, node_submissions
 from kettle_wire.codes import NodePart
 from kettle_wire.events.workflow import NodeStep
@@ -73,6 +75,32 @@ def test_a_node_that_is_refused_keeps_no_other_from_its_jobs(source: NodesInComm
         assert str(alone) == str(together[step])
         if not isinstance(alone, Exception):
             assert alone.ad["KettleWorkflowStep"] == f"7/{step.node}/0/1/0"
+
+
+@pytest.mark.parametrize(("said", "priorities"), [(0, [5, 0, 2]), (10, [15, 10, 12])])
+def test_the_priority_of_the_dag_is_the_base_of_its_nodes(
+    source: NodesInCommon, said: int, priorities: list[int]
+) -> None:
+    """Of those that have one of their own, and of all others."""
+    nodes = [
+        msgspec.structs.replace(node, priority=own)
+        for node, own in zip(source.dag.nodes, (5, 0, 2), strict=False)
+    ]
+    common = msgspec.structs.replace(
+        source,
+        dag=msgspec.structs.replace(source.dag, nodes=tuple(nodes)),
+        options=SubmitDagOptions(dag_files=["x.dag"], priority=said),
+    )
+    steps = [NodeStep(node, 0, NodePart.JOB) for node in range(3)]
+    made = [node_submissions(common, steps, failed=0, status=0)[step] for step in steps]
+    assert priorities == [0 if isinstance(each, Exception) else each.ad.get("JobPrio", 0) for each in made]
+
+
+def test_the_arguments_of_a_script_are_taken_as_they_are() -> None:
+    """As HTCondor does: a pattern or a quote is what it is, and words are between blanks and tabs."""
+    assert ["check.sh", r"^ERROR\.\d+$", '"a', 'b"', "it's", "$RETURN"] == words_of(
+        '\tcheck.sh  ^ERROR\\.\\d+$ "a b" it\'s\t$RETURN '
+    )
 
 
 def by_token(tmp_path: Path, text: str) -> DagNodes:

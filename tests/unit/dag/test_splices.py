@@ -124,6 +124,24 @@ def test_settings_in_inner_files() -> None:
     assert [warning.line for warning in dag.warnings] == [2, 3, 4]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_spliced_file_has_no_files_of_the_whole(*, is_first: bool) -> None:
+    """Whatever stands before what, the outer file says which files tell of the DAG."""
+    outer = "NODE_STATUS_FILE outer.status 30\nDOT outer.dot\nJOBSTATE_LOG outer.log\n"
+    splice = "SPLICE S s.dag DIR sub\n"
+    inner = {"sub/s.dag": f"{PIPE}NODE_STATUS_FILE inner.status\nDOT inner.dot\nJOBSTATE_LOG inner.log\n"}
+    dag = dag_of(splice + outer if is_first else outer + splice, inner)
+
+    assert dag.node_status_file is not None
+    assert dag.dot is not None
+    assert ("outer.status", "outer.dot", "outer.log") == (
+        dag.node_status_file.path,
+        dag.dot.path,
+        dag.jobstate_log,
+    )
+    assert [4, 5, 6] == [warning.line for warning in dag.warnings]
+
+
 def test_use_dag_directory() -> None:
     """With -usedagdir each file's paths are relative to its own directory, and its nodes run there."""
     files = {

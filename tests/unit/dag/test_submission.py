@@ -317,17 +317,17 @@ def test_recursion(work: Path) -> None:
 
 def test_dag_within_when_it_starts(work: Path) -> None:
     """
-    A DAG within is described when its node starts, with the node's priority; a retry keeps its rescue files.
+    A DAG within is described when its node starts, with the node's priority and that of the outer one; a retry keeps its rescue files.
     """
     (work / "a.dag").write_text("SUBDAG EXTERNAL B b.dag DIR sub\nPRIORITY B 7\n")
     (work / "sub").mkdir()
     (work / "sub" / "b.dag").write_text("JOB A a.sub\n")
     (work / "sub" / "b.dag.rescue001").write_text("DONE A\n")
-    options = parsed(["-f", "-maxjobs", "3", "-dagman", "/bin/true", "a.dag"])
+    options = parsed(["-f", "-maxjobs", "3", "-priority", "3", "-dagman", "/bin/true", "a.dag"])
     node = load(options, work, lambda _: None).nodes[0]
 
     prepare_within(node, options, site(work), is_retry=True)
-    assert "-Priority 7 -dagman /bin/true -AutoRescue 1 -update_submit" in arguments(work / "sub", "b.dag")
+    assert "-Priority 10 -dagman /bin/true -AutoRescue 1 -update_submit" in arguments(work / "sub", "b.dag")
     assert (work / "sub" / "b.dag.rescue001").exists()
     prepare_within(node, options, site(work), is_retry=False)
     assert "-AutoRescue 1 -force -update_submit" in arguments(work / "sub", "b.dag")

@@ -121,6 +121,12 @@ class Builder:
                 self.file(self._located(command.path, path, scope), scope)
             case Config() | Environment() | JobAttribute():
                 self._say_of_job(command, line, path, scope)
+            case Dot() | NodeStatusFile() | JobstateLog() if scope.outer is not None:
+                self._faults.warn(
+                    path,
+                    line,
+                    "DOT, NODE_STATUS_FILE and JOBSTATE_LOG mean nothing in a file that is spliced into another one",
+                )
             case MaxJobs() | Dot() | NodeStatusFile() | JobstateLog() | Reject():
                 say(command, self.drafts, scope)
             case _:

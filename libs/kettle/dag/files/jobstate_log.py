@@ -51,8 +51,15 @@ class JobstateLog:
             case WorkflowEnded():
                 yield f"{when} {INTERNAL} *** DAGMAN_FINISHED {event.exit_code} ***"
             case NodeJobsSeen():
-                for fact in event.facts:
+                lasts = {
+                    fact.step: place
+                    for place, fact in enumerate(event.facts)
+                    if fact.kind in _LEFT and fact.step.part == NodePart.JOB
+                }
+                for place, fact in enumerate(event.facts):
                     yield from self._fact(when, fact)
+                    if lasts.get(fact.step) == place:
+                        yield from self._outcome(when, fact)
             case SubmissionsFailed():
                 for failure in event.failures:
                     if failure.step.part == NodePart.JOB:
@@ -69,10 +76,6 @@ class JobstateLog:
                     yield self._line(when, node, attempt, "SUBMIT", f"{fact.cluster}.{proc}")
             elif kind in _EVENTS:
                 yield self._line(when, node, attempt, _EVENTS[kind], f"{fact.cluster}.{fact.proc}")
-            jobs = self._progress.jobs.get(node)
-            if kind in _LEFT and jobs is not None and not jobs.left:
-                outcome = "JOB_FAILURE" if jobs.failed else "JOB_SUCCESS"
-                yield self._line(when, node, attempt, outcome, str(fact.value))
         elif part is not NodePart.HOLD:
             job = self._job_of_script(node, part)
             if kind is NodeJobKind.SUBMITTED:
@@ -82,6 +85,17 @@ class JobstateLog:
                     yield self._line(when, node, attempt, "POST_SCRIPT_TERMINATED", job)
                 outcome = "FAILURE" if fact.value else "SUCCESS"
                 yield self._line(when, node, attempt, f"{part.name}_SCRIPT_{outcome}", job)
+
+    def _outcome(self, when: int, fact: NodeJobFact) -> Iterator[str]:
+        """What a try came to, if this was the end of its last job: once, also where several ended together."""
+        node = fact.step.node
+        jobs = self._progress.jobs.get(node)
+        if jobs is None or jobs.cluster != fact.cluster or jobs.left:
+            return
+        rule = self._progress.plan.tolerances.get(node)
+        well = rule.covers(jobs.failed, jobs.total) if rule is not None else not jobs.failed
+        value = 0 if well else jobs.value
+        yield self._line(when, node, fact.step.attempt, "JOB_SUCCESS" if well else "JOB_FAILURE", str(value))
 
     def _job_of_script(self, node: int, part: NodePart) -> str:
         cluster = self._progress.clusters.get(node)

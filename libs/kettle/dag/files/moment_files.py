@@ -219,7 +219,7 @@ class MomentFiles:
                     done=status is NodeStatus.DONE and index != plan.final,
                     failed=failed,
                     spared=bool(weak) and all(weak),
-                    retries_made=progress.attempts.get(index, 0),
+                    retries_made=progress.retries_made(index),
                     retries=retries.most if retries else 0,
                     unless_exit=retries.unless if retries else None,
                 )

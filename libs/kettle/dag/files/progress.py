@@ -22,6 +22,7 @@ from kettle_wire.events.workflow import (
     WorkflowEvent,
     WorkflowHalted,
     WorkflowRemoved,
+    WorkflowRerunBegun,
     WorkflowResumed,
     WorkflowStopping,
 )
@@ -47,7 +48,10 @@ class NodeJobs(ClusterJobs, kw_only=True):
     """The jobs of one try of a node."""
 
     cluster: int
+    total: int
     failed: int = 0
+    value: int = 0
+    """Of the first one that failed, as its node's."""
 
 
 class Progress:
@@ -66,6 +70,8 @@ class Progress:
         """When something happened last."""
         self.states: Final = bytearray([NodeState.WAITING]) * len(plan.names)
         self.attempts: Final[dict[int, int]] = {}
+        self._begun_again: Final[dict[int, int]] = {}
+        """By node the attempt with which it began again, with all of its retries."""
         self.jobs: Final[dict[int, NodeJobs]] = {}
         """Of nodes whose jobs are in the queue."""
         self.clusters: Final[dict[int, int]] = {}
@@ -110,6 +116,10 @@ class Progress:
     def counted(self) -> Iterator[int]:
         """The nodes that people count, in their order."""
         return (node for node in range(len(self.states)) if node not in self._uncounted)
+
+    def retries_made(self, node: int) -> int:
+        """How many of its retries a node has used."""
+        return max(0, self.attempts.get(node, 0) - self._begun_again.get(node, 0))
 
     @property
     def counts(self) -> Counts:
@@ -158,6 +168,8 @@ class Progress:
                 self.is_halted = True
             case WorkflowResumed():
                 self.is_halted = False
+            case WorkflowRerunBegun():
+                self._begun_again.update({node: self.attempts.get(node, 0) + 1 for node in event.nodes})
             case WorkflowStopping():
                 self.status = DagStatus(event.status)
                 self.is_stopping = True
@@ -191,7 +203,7 @@ class Progress:
         if kind is NodeJobKind.SUBMITTED:
             self.failures.pop(node, None)
             self.clusters[node] = fact.cluster
-            self.jobs[node] = NodeJobs(cluster=fact.cluster, left=fact.value)
+            self.jobs[node] = NodeJobs(cluster=fact.cluster, total=fact.value, left=fact.value)
             self._submitted += fact.value
             return
         jobs = self.jobs.get(node)
@@ -205,6 +217,7 @@ class Progress:
             self._completed += 1
             return
         jobs.failed += 1
+        jobs.value = jobs.value or fact.value
         job = f"({fact.cluster}.{fact.proc}.0)"
         if kind is NodeJobKind.REMOVED:
             self.failures.setdefault(node, f"HTCondor reported ULOG_JOB_ABORTED event for job proc {job}")

@@ -168,7 +168,7 @@ FLAGS: Final = {
         "order", "text", "ORDER", "which ready nodes go first: critical-path, or readiness (default)"
     ),
     "-outfile_dir": Flag("outfile_dir", "text", "DIRECTORY", "where the .dagman.out file is written"),
-    "-Priority": Flag("priority", "number", "N", "the least priority of the nodes"),
+    "-Priority": Flag("priority", "number", "N", "what the priorities of all nodes are added to"),
     "-r": Flag("remote_schedd", "text", "SCHEDD"),
     "-Remote": Flag("remote_schedd", "text", "SCHEDD", "submit to this access point"),
     "-Reruns": Flag(

@@ -94,7 +94,7 @@ def prepare_within(node: Node, options: SubmitDagOptions, site: Site, *, is_retr
         dag_files=[node.submit],
         update_submit=True,
         force=options.force and not is_retry,
-        priority=node.priority or options.priority,
+        priority=options.priority + node.priority,
     )
     return prepare(inner, replace(site, directory=site.directory / node.directory))
 

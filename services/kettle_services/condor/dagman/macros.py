@@ -1,14 +1,17 @@
 """The words of the arguments of a script that stand for something; each has to be a word of its own."""
 
-import shlex
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from kettle.dag.files.progress import Progress
 from kettle_wire.codes import NodePart, NodeValue
 from kettle_wire.events.workflow import NodeStep
+
+_BLANKS: Final = re.compile(r"[ \t]+")
 
 
 class NodeSoFar(msgspec.Struct):
@@ -25,11 +28,8 @@ class NodeSoFar(msgspec.Struct):
 
 
 def words_of(command: str) -> list[str]:
-    """The words of a script's line."""
-    try:
-        return shlex.split(command)
-    except ValueError:  # a quote that is none
-        return command.split()
+    """The words of a script's line, between blanks and tabs: quotes and backslashes are characters like others."""
+    return [word for word in _BLANKS.split(command) if word]
 
 
 def filled(

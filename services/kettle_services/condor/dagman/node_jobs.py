@@ -113,7 +113,8 @@ def node_submissions(
 def _given(source: NodesInCommon, step: NodeStep, *, failed: int, status: int) -> dict[str, str]:
     """The macros that stand before the first line of a node's description."""
     node = source.dag.nodes[step.node]
-    priority = node.priority or (source.priorities[step.node] if source.priorities else 0)
+    own = node.priority or (source.priorities[step.node] if source.priorities else 0)
+    priority = source.options.priority + own
     return {
         "JOB": node.name,
         "RETRY": str(step.attempt),

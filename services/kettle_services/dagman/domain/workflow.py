@@ -389,7 +389,7 @@ class Workflow:
         rule = self.plan.tolerances.get(cluster.step.node)
         if rule is None or cluster.step.part != NodePart.JOB:
             return cluster.failed > 0
-        return cluster.failed > (cluster.total * rule.most // 100 if rule.percent else rule.most)
+        return not rule.covers(cluster.failed, cluster.total)
 
     def _gone(self, number: int, cluster: Cluster, count: int) -> None:
         """Jobs of a cluster have ended, or will never be; with the last one its part is over."""

@@ -10,8 +10,10 @@ from kettle.dag.files.jobstate_log import JobstateLog, last_number
 from kettle.dag.files.node_log import script_events
 from kettle.dag.files.progress import Progress
 from kettle.userlog import LogReader, heading
-from kettle_wire.codes import NodePart
+from kettle_wire.codes import NodeJobKind, NodePart
 from kettle_wire.events.workflow import (
+    NodeJobFact,
+    NodeJobsSeen,
     NodeStep,
     StepFailure,
     SubmissionsFailed,
@@ -19,6 +21,7 @@ from kettle_wire.events.workflow import (
     WorkflowRemoved,
     WorkflowResumed,
 )
+from kettle_wire.workflows import Plan, Tolerance
 
 from .story import MAKE, PLAN, START, started, told
 
@@ -90,6 +93,28 @@ def test_the_jobstate_log_numbers_the_tries() -> None:
     assert (GOLDEN / "jobstate.log").read_text() == text
     assert 26 == last_number(text)
     assert 0 == last_number("")
+
+
+@pytest.mark.parametrize(
+    ("most", "outcome"), [(None, "JOB_FAILURE 3"), (1, "JOB_SUCCESS 0"), (0, "JOB_FAILURE 3")]
+)
+def test_jobs_of_a_node_that_end_together_are_one_outcome(most: int | None, outcome: str) -> None:
+    """It comes behind the end of the last of them, and counts how many may fail."""
+    step = NodeStep(MAKE, 0, NodePart.JOB)
+    tolerances = {} if most is None else {MAKE: Tolerance(most)}
+    progress = Progress(Plan(names=["make"], tolerances=tolerances))
+    log = JobstateLog(progress)
+    ends = [NodeJobFact(step, 5, proc, NodeJobKind.COMPLETED, value) for proc, value in enumerate((0, 3, 0))]
+    text = [
+        line
+        for facts in ([NodeJobFact(step, 5, -1, NodeJobKind.SUBMITTED, 3)], ends)
+        for event in [NodeJobsSeen(frame=1, facts=facts)]
+        for line in (progress.apply(START, event), *log.lines(START, event))
+        if line
+    ]
+    assert [
+        *(f"JOB_TERMINATED 5.{proc}" for proc in range(3)), outcome,
+    ] == [" ".join(line.split()[2:4]) for line in text[3:]]  # fmt: skip
 
 
 def test_scripts_are_in_the_log_of_the_nodes(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from kettle.dag.files.metrics import Metrics
 from kettle.dag.files.node_status import NodeLine
 from kettle.dag.files.progress import Progress
 from kettle.dag.files.rescue import RescueNode
-from kettle_wire.codes import NodeStatus
+from kettle_wire.codes import NodeState, NodeStatus
+from kettle_wire.events.workflow import WorkflowRerunBegun
 
-from .story import CHECK, PLAN, SEND, START, told
+from .story import CHECK, PLAN, SEND, START, WORK, changed, told
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -164,6 +165,18 @@ def test_retries_are_kept_where_that_is_wanted() -> None:
     lines = [*rescue.rescue(rescue.save_point_heading("d"), START, NODES, total=4, keep_retries=True)]
     assert "# Save file written at Start Node d" == lines[0]
     assert ["# 1 of 3 retries already performed; 2 remaining", "RETRY b 2 UNLESS-EXIT 4"] == lines[-4:-2]
+
+
+def test_who_begins_again_has_all_of_its_retries() -> None:
+    """Tries before that do not count, however many there were."""
+    progress = Progress(PLAN)
+    progress.apply(START, changed((WORK, NodeState.FAILED, 1, 2)))
+    assert 1 == progress.retries_made(WORK)
+    progress.apply(START, WorkflowRerunBegun(nodes=[WORK]))
+    progress.apply(START, changed((WORK, NodeState.READY, 2, 0)))
+    assert 0 == progress.retries_made(WORK)
+    progress.apply(START, changed((WORK, NodeState.FAILED, 3, 2)))
+    assert 1 == progress.retries_made(WORK)
 
 
 def test_rescue_files_are_numbered_up_to_the_largest(tmp_path: Path) -> None:
