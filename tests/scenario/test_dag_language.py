@@ -98,7 +98,7 @@ JOB B say
 PARENT A CHILD B
 SCRIPT HOLD A hold.sh $NODE
 ABORT-DAG-ON A 3 RETURN 0
-SCRIPT POST A /bin/sh -c "exit 3"
+SCRIPT POST A three.sh
 PROVISIONER P say
 VARS P then="sleep" code="600"
 SERVICE V say
@@ -151,8 +151,9 @@ async def test_nodes_beside_the_graph_and_the_value_that_ends_all(
     Nodes wait for the provisioner; a held job has a HOLD script run; the value of a POST script ends the DAG as a success, and with it
     what is beside the graph.
     """
-    (work / "hold.sh").write_text(f"#!/bin/sh\necho held $1 >> {work}/runs\n")
-    (work / "hold.sh").chmod(0o755)
+    for name, program in {"hold.sh": f"echo held $1 >> {work}/runs", "three.sh": "exit 3"}.items():
+        (work / name).write_text(f"#!/bin/sh\n{program}\n")
+        (work / name).chmod(0o755)
     cluster = await submitted(condor, "beside.dag", SAY.format(work=work) + BESIDE)
     assert ["P -", "V -"] == sorted(await runs(work, 2))
     assert "A" not in await nodes(pool, cluster)
