@@ -121,7 +121,7 @@ TRANSFERS_WAITING: Final = Metric(
     name="kettle.shadow.transfers.waiting",
     kind="gauge",
     unit="{job}",
-    meaning="Jobs that wait for their turn to move files.",
+    meaning="Jobs that wait for their turn to move files, and nodes of parallel ones.",
     services=("shadow",),
 )
 INPUT_SENT: Final = Metric(

@@ -313,9 +313,7 @@ class Shadow:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"job {request.job} has no input file {request.name} for you"
             )
-        given = self._queue.may_upload(request.job, node.user)
-        node.waits_for_turn(given=given)
-        if not given:
+        if not node.may_read():
             raise RefusedError(
                 RefusalCode.BUSY, f"job {request.job} waits for its turn to have its input files sent"
             )

@@ -1,9 +1,10 @@
 """Whose turn it is to move files."""
 
 import asyncio
+from contextlib import suppress
 
 from kettle_services.shadow.domain.transfer_queue import Turns
-from kettle_services.shadow.file_transfer.queue import TransferQueue
+from kettle_services.shadow.file_transfer.queue import JobOnClaim, TransferQueue
 from kettle_wire.jobs import JobId
 
 
@@ -11,9 +12,14 @@ def job(number: int) -> JobId:
     return JobId(1, number)
 
 
+def node(number: int) -> JobOnClaim:
+    """One of a job of several."""
+    return JobOnClaim(job(0), f"claim#{number}")
+
+
 def test_no_more_than_may_at_once() -> None:
     """The others wait, and asking again gives nobody a second place."""
-    turns = Turns(2)
+    turns: Turns[JobId] = Turns(2)
     assert [True, True, False, False] == [turns.ask(job(n), "ada") for n in range(4)]
     assert [True, False] == [turns.ask(job(n), "ada") for n in (0, 2)]
     assert 2 == len(turns)
@@ -24,7 +30,7 @@ def test_no_more_than_may_at_once() -> None:
 
 def test_users_take_turns() -> None:
     """Who has a hundred jobs does not keep another user's only one waiting."""
-    turns = Turns(1)
+    turns: Turns[JobId] = Turns(1)
     for number in range(100):
         turns.ask(job(number), "ada")
     turns.ask(job(500), "bob")
@@ -38,7 +44,7 @@ def test_users_take_turns() -> None:
 
 def test_who_gives_up_waiting_is_passed_over() -> None:
     """A job that was removed while it waited does not get a turn that nobody would end."""
-    turns = Turns(1)
+    turns: Turns[JobId] = Turns(1)
     for number in range(3):
         turns.ask(job(number), "ada")
     assert [] == turns.done(job(1))
@@ -47,7 +53,7 @@ def test_who_gives_up_waiting_is_passed_over() -> None:
 
 def test_without_a_limit() -> None:
     """Zero stands for none."""
-    turns = Turns(0)
+    turns: Turns[JobId] = Turns(0)
     assert all(turns.ask(job(n), "ada") for n in range(1000))
 
 
@@ -57,7 +63,7 @@ async def test_results_wait_for_their_turn() -> None:
     go = asyncio.Event()
 
     async def bring_home(number: int) -> None:
-        async with queue.download(job(number), "ada"):
+        async with queue.download(JobOnClaim(job(number), f"claim#{number}"), "ada"):
             order.append(number)
             await go.wait()
 
@@ -69,3 +75,37 @@ async def test_results_wait_for_their_turn() -> None:
     go.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert ([0, 2], 0) == (order, queue.waiting)
+
+
+async def test_each_node_of_a_job_waits_for_a_turn_of_its_own() -> None:
+    """
+    Two that wait have their turns one after the other, and one that is lost while it waits takes nobody's place with it.
+    """
+    queue, order = TransferQueue(uploads=1, downloads=1), list[str]()
+    go = asyncio.Event()
+
+    async def bring_home(who: JobOnClaim) -> None:
+        async with queue.download(who, "ada"):
+            order.append(who.claim)
+            await go.wait()
+
+    moving = [JobOnClaim(job(1), "other"), *map(node, range(3))]
+    tasks = [asyncio.create_task(bring_home(who)) for who in moving]
+    await asyncio.sleep(0)
+    assert (3, ["other"]) == (queue.waiting, order)
+    tasks[2].cancel()
+    with suppress(asyncio.CancelledError):
+        await tasks[2]
+    assert 2 == queue.waiting
+    go.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(task for task in tasks if not task.cancelled()))
+    assert (["other", "claim#0", "claim#2"], 0) == (order, queue.waiting)
+
+
+def test_a_node_that_runs_ends_its_own_turn_only() -> None:
+    """The others go on reading their input files, and count as those who do."""
+    queue = TransferQueue(uploads=2, downloads=1)
+    assert [True, True, False] == [queue.may_upload(node(number), "ada") for number in range(3)]
+    queue.uploaded(node(0))
+    assert [False, True, True] == [queue.may_upload(node(number), "ada") for number in range(3)]

@@ -21,7 +21,7 @@ from kettle_services.shadow.domain.transfer_checks import limit
 from kettle_services.shadow.file_transfer.input_files import Source
 from kettle_services.shadow.file_transfer.output_files import OutputError, place
 from kettle_services.shadow.file_transfer.output_streaming import Streaming
-from kettle_services.shadow.file_transfer.queue import TransferTurn
+from kettle_services.shadow.file_transfer.queue import JobOnClaim, TransferTurn
 from kettle_services.shadow.files.access import FileAccess
 from kettle_services.shadow.spool.checkpoint_saving import Saving
 from kettle_wire.attempts import AttemptResult, Ending, ExitRecord
@@ -79,6 +79,7 @@ class AttemptFollower:
         """Its number."""
         self._sources: dict[str, Source] = {}
         self._places: FileAccess | None = None
+        self._on_claim: Final = JobOnClaim(assignment.job, assignment.key.claim)
         self._turn: Final = TransferTurn()
         fetch = side.workers.fetcher(assignment)
         self._saving: Final = Saving(
@@ -97,7 +98,7 @@ class AttemptFollower:
             await self._run()
             await self._side.tokens.end(self.assignment)
         finally:
-            self._side.queue.uploaded(self.assignment.job)
+            self._side.queue.uploaded(self._on_claim)
             if self._chirping is not None:
                 self._chirping.close()
 
@@ -189,10 +190,10 @@ class AttemptFollower:
         """The turn of this job, if any of its results has to be fetched."""
         if all(file.data is not None for file in outputs):
             return nullcontext()
-        return self._side.queue.download(self.assignment.job, self.user)
+        return self._side.queue.download(self._on_claim, self._user)
 
     @property
-    def user(self) -> str:
+    def _user(self) -> str:
         """With whom others take turns."""
         return text(self.assignment.ad, "Owner")
 
@@ -202,9 +203,11 @@ class AttemptFollower:
             return None
         return self._sources.get(name)
 
-    def waits_for_turn(self, *, given: bool) -> None:
-        """A worker asks for its input files, and it is, or is not, this job's turn."""
+    def may_read(self) -> bool:
+        """Whether it is the worker's turn, who asks for input files."""
+        given = self._side.queue.may_upload(self._on_claim, self._user)
         self._turn.ask(given=given)
+        return given
 
     def part(self, claim: str) -> "AttemptFollower | None":
         """Who looks after what runs on a claim, as far as it is this one."""
@@ -429,7 +432,7 @@ class AttemptFollower:
     def _begin(self, began: Began) -> None:
         if not self._began:
             self._began = True
-            self._side.queue.uploaded(self.assignment.job)
+            self._side.queue.uploaded(self._on_claim)
             self._side.reporter.queue_report(self._report(began))
 
     async def _tell(self, news: Ended) -> None:

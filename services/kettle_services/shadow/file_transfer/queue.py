@@ -6,10 +6,20 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from kettle_services.shadow.domain.transfer_queue import Turns
 from kettle_wire.attempts import Transfer
 from kettle_wire.jobs import JobId
+
+
+class JobOnClaim(NamedTuple):
+    """
+    What has a turn: a job of several nodes has as many. The job is named too, because the next one may have the claim already.
+    """
+
+    job: JobId
+    claim: str
 
 
 class TransferTurn:
@@ -42,38 +52,38 @@ class TransferQueue:
     """
     Machines read input files piece by piece: requests before a job's turn are told to try again.
 
-    The shadow fetches results itself, and waits here for the job's turn.
+    The shadow fetches results itself, and waits here for the turn of each.
     """
 
     def __init__(self, *, uploads: int, downloads: int) -> None:
-        self._uploads = Turns(uploads)
-        self._downloads = Turns(downloads)
-        self._waiting: dict[JobId, asyncio.Future[None]] = {}
+        self._uploads: Turns[JobOnClaim] = Turns(uploads)
+        self._downloads: Turns[JobOnClaim] = Turns(downloads)
+        self._waiting: dict[JobOnClaim, asyncio.Future[None]] = {}
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait for a turn."""
+        """How many turns are waited for: of each job one, or one of each of its nodes."""
         return len(self._uploads) + len(self._downloads)
 
-    def may_upload(self, job: JobId, user: str) -> bool:
-        """Whether a machine may read input files of this job now."""
-        return self._uploads.ask(job, user)
+    def may_upload(self, who: JobOnClaim, user: str) -> bool:
+        """Whether the machine may read input files of its job now."""
+        return self._uploads.ask(who, user)
 
-    def uploaded(self, job: JobId) -> None:
-        """The job runs, or never will."""
-        self._uploads.done(job)
+    def uploaded(self, who: JobOnClaim) -> None:
+        """The job runs there, or never will."""
+        self._uploads.done(who)
 
     @asynccontextmanager
-    async def download(self, job: JobId, user: str) -> AsyncGenerator[None]:
-        """The turn of a job to have its results fetched."""
+    async def download(self, who: JobOnClaim, user: str) -> AsyncGenerator[None]:
+        """The turn to have the results fetched that a job has on a machine."""
         try:
-            if not self._downloads.ask(job, user):
-                turn = self._waiting[job] = asyncio.get_running_loop().create_future()
+            if not self._downloads.ask(who, user):
+                turn = self._waiting[who] = asyncio.get_running_loop().create_future()
                 await turn
             yield
         finally:
-            self._waiting.pop(job, None)
-            for other in self._downloads.done(job):
+            self._waiting.pop(who, None)
+            for other in self._downloads.done(who):
                 waiting = self._waiting.get(other)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)

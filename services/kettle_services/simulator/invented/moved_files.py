@@ -30,7 +30,7 @@ class _Move(msgspec.Struct):
     """Of the job in the workload."""
     host: int
     size: int
-    turns: Turns
+    turns: Turns[JobId]
     then: Then
     begun: bool = False
 
@@ -56,7 +56,8 @@ class MovedFiles:
         self._transfers: Final = Transfers(Network(platform.links, correction), platform.ways)
         self._hosts: Mapping[str, int] = {host.name: place for place, host in enumerate(platform.hosts)}
         self._reads, self._writes = workload.reads, workload.writes
-        self._uploads, self._downloads = Turns(uploads), Turns(downloads)
+        self._uploads: Turns[JobId] = Turns(uploads)
+        self._downloads: Turns[JobId] = Turns(downloads)
         self._moves: dict[JobId, _Move] = {}
         self._works: dict[JobId, int] = {}
         """Programs that run, by the number of their run: one that was lost does not end."""
@@ -98,7 +99,15 @@ class MovedFiles:
         self._await_network(clock)
 
     def _move(
-        self, clock: Clock, job: JobId, place: int, user: str, host: int, size: int, turns: Turns, then: Then
+        self,
+        clock: Clock,
+        job: JobId,
+        place: int,
+        user: str,
+        host: int,
+        size: int,
+        turns: Turns[JobId],
+        then: Then,
     ) -> None:
         if not size:
             then()
