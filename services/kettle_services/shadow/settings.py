@@ -42,7 +42,8 @@ class ShadowSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fields=
     """
     max_concurrent_uploads: Annotated[int, msgspec.Meta(ge=0)] = 100
     """
-    Jobs whose input files are read at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. 0: no limit.
+    Jobs whose input files are read from the shadow at once (MAX_CONCURRENT_UPLOADS); the others wait, users in turn. A machine
+    that asks for nothing for half a minute gives its turn up. 0: no limit.
     """
     max_concurrent_downloads: Annotated[int, msgspec.Meta(ge=0)] = 100
     """Jobs whose results are fetched at once (MAX_CONCURRENT_DOWNLOADS)."""

@@ -109,3 +109,40 @@ def test_a_node_that_runs_ends_its_own_turn_only() -> None:
     assert [True, True, False] == [queue.may_upload(node(number), "ada") for number in range(3)]
     queue.uploaded(node(0))
     assert [False, True, True] == [queue.may_upload(node(number), "ada") for number in range(3)]
+
+
+def test_a_turn_that_is_not_used_ends() -> None:
+    """Somebody else has it; who asks again after that waits behind them."""
+    turns: Turns[JobId] = Turns(1, unused=30.0)
+    assert turns.ask(job(0), "ada", 0.0)
+    assert not turns.ask(job(1), "ada", 30.0)
+    assert turns.ask(job(1), "ada", 31.0)
+    assert not turns.ask(job(0), "ada", 32.0)
+    assert [job(0)] == turns.done(job(1))
+
+
+def test_a_turn_that_is_used_goes_on() -> None:
+    """However long it takes in all, as long as one asks again in time."""
+    turns: Turns[JobId] = Turns(1, unused=30.0)
+    assert all(turns.ask(job(0), "ada", now) for now in (0.0, 30.0, 60.0))
+    assert not turns.ask(job(1), "ada", 90.0)
+
+
+def test_who_asks_no_more_while_it_waits_is_passed_over() -> None:
+    """A machine that has vanished gets no turn that the others would have to wait out."""
+    turns: Turns[JobId] = Turns(1, unused=30.0)
+    turns.ask(job(0), "ada", 0.0)
+    turns.ask(job(1), "ada", 1.0)
+    turns.ask(job(0), "ada", 20.0)
+    turns.ask(job(2), "ada", 40.0)
+    assert 1 == len(turns)
+    assert [job(2)] == turns.done(job(0))
+
+
+def test_a_machine_that_vanishes_while_it_reads_leaves_its_turn() -> None:
+    """Nobody has to wait until its lease is over."""
+    now = 0.0
+    queue = TransferQueue(uploads=1, downloads=1, clock=lambda: now)
+    assert [True, False] == [queue.may_upload(node(number), "ada") for number in range(2)]
+    now = 31.0
+    assert queue.may_upload(node(1), "ada")

@@ -4,13 +4,23 @@ The transfer queue: how many jobs move files at once, in each direction (HTCondo
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kettle_services.shadow.domain.transfer_queue import Turns
 from kettle_wire.attempts import Transfer
 from kettle_wire.jobs import JobId
+
+_UNUSED_S: Final = 30.0
+"""
+How long a machine that does not ask for input files keeps its turn, or its place among those who wait: it may be busy with a
+URL or an image, or be gone, and has to leave the turn to others.
+
+One that reads over the slowest link gives up on each piece after 10 s, and one that waits for its turn or for an answer asks
+again after 5 s at most (`kettle.execution.input_files.download`): this is twice as long as both together. If that is not long
+enough once, nothing breaks: it waits for its turn again, and goes on where it was.
+"""
 
 
 class JobOnClaim(NamedTuple):
@@ -55,8 +65,9 @@ class TransferQueue:
     The shadow fetches results itself, and waits here for the turn of each.
     """
 
-    def __init__(self, *, uploads: int, downloads: int) -> None:
-        self._uploads: Turns[JobOnClaim] = Turns(uploads)
+    def __init__(self, *, uploads: int, downloads: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._uploads: Turns[JobOnClaim] = Turns(uploads, unused=_UNUSED_S)
         self._downloads: Turns[JobOnClaim] = Turns(downloads)
         self._waiting: dict[JobOnClaim, asyncio.Future[None]] = {}
 
@@ -67,7 +78,7 @@ class TransferQueue:
 
     def may_upload(self, who: JobOnClaim, user: str) -> bool:
         """Whether the machine may read input files of its job now."""
-        return self._uploads.ask(who, user)
+        return self._uploads.ask(who, user, self._clock())
 
     def uploaded(self, who: JobOnClaim) -> None:
         """The job runs there, or never will."""
