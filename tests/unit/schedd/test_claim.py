@@ -93,27 +93,67 @@ def test_a_job_may_have_a_lease_of_its_own(own: Scalar | None, lease: float) -> 
     assert lease == terms.of({} if own is None else {"JobLeaseDuration": own})
 
 
+def schedule() -> RenewalSchedule:
+    return RenewalSchedule(interval=300.0, lease=1800.0, reconnect=20.0)
+
+
+def answered(schedule: RenewalSchedule, shortest: dict[str, float], now: float) -> set[str]:
+    """Who is asked now, and answers at once."""
+    asked = schedule.due(shortest, now)
+    assert not any(schedule.over(startd, now, answered=True) for startd in asked)
+    return asked
+
+
 def test_short_leases_are_renewed_more_often() -> None:
     """In proportion, and nobody else is for it; who has them no more is asked with the others again."""
-    paces = RenewalSchedule(interval=300.0, lease=1800.0)
+    paces = schedule()
     both, usual = {"quick": 60.0, "slow": 9000.0}, {"quick": 1800.0, "slow": 1800.0}
 
-    assert {"quick", "slow"} == paces.due(both, 0.0)
+    assert {"quick", "slow"} == answered(paces, both, 0.0)
     assert 10.0 == paces.pause(0.0)
-    assert set() == paces.due(both, 5.0)
-    assert {"quick"} == paces.due(both, 10.0)
-    assert {"new"} == paces.due({**both, "new": 600.0}, 12.0)
-    assert set() == paces.due(usual, 290.0)
+    assert set() == answered(paces, both, 5.0)
+    assert {"quick"} == answered(paces, both, 10.0)
+    assert {"new"} == answered(paces, {**both, "new": 600.0}, 12.0)
+    assert set() == answered(paces, usual, 290.0)
     assert 10.0 == paces.pause(290.0)
-    assert {"quick", "slow"} == paces.due(usual, 300.0)
+    assert {"quick", "slow"} == answered(paces, usual, 300.0)
 
 
 def test_who_has_granted_claims_is_asked_at_once() -> None:
     """Once, and the others in their turn."""
-    paces = RenewalSchedule(interval=300.0, lease=1800.0)
+    paces = schedule()
     leases = {"a": 1800.0, "b": 1800.0}
-    assert {"a", "b"} == paces.due(leases, 1000.0)
+    assert {"a", "b"} == answered(paces, leases, 1000.0)
     paces.soon("b")
     paces.soon("gone")
-    assert {"b"} == paces.due(leases, 1001.0)
+    assert {"b"} == answered(paces, leases, 1001.0)
+    assert set() == answered(paces, leases, 1002.0)
+
+
+def test_who_has_not_answered_yet_is_asked_nothing_more() -> None:
+    """It is asked once more then, if it has granted claims meanwhile; nobody waits for that."""
+    paces = schedule()
+    leases = {"slow": 1800.0, "b": 1800.0}
+    assert {"slow", "b"} == paces.due(leases, 1000.0)
+    assert not paces.over("b", 1000.0, answered=True)
+    paces.soon("slow")
+    paces.soon("b")
+    assert {"b"} == answered(paces, leases, 1001.0)
     assert set() == paces.due(leases, 1002.0)
+    assert paces.over("slow", 1003.0, answered=True)
+    assert {"slow"} == answered(paces, leases, 1003.0)
+    assert set() == answered(paces, leases, 1004.0)
+
+
+def test_who_does_not_answer_is_asked_again_sooner_than_the_others() -> None:
+    """And no sooner for the sake of others; the next look is early enough for one that may not answer."""
+    paces = schedule()
+    leases = {"silent": 1800.0, "b": 1800.0}
+    assert {"silent", "b"} == paces.due(leases, 1000.0)
+    assert not paces.over("b", 1000.0, answered=True)
+    assert 20.0 == paces.pause(1000.0)
+    assert not paces.over("silent", 1030.0, answered=False)
+    assert 20.0 == paces.pause(1030.0)
+    assert set() == answered(paces, leases, 1040.0)
+    assert {"silent"} == answered(paces, leases, 1050.0)
+    assert 250.0 == paces.pause(1050.0)

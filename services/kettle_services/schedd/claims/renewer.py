@@ -26,6 +26,8 @@ from kettle_wire.commands.startd import ALIVE, Alive, AliveReply
 _log: Final = logging.getLogger(__name__)
 _LONGEST_ANSWER: Final = 30.0
 """Seconds for a startd to answer a renewal."""
+_TOGETHER_S: Final = 0.05
+"""For so long claims are granted before their startds are looked up: that looks at all claims there are."""
 _NOT_HELD: Final = frozenset({ClaimPhase.OVER, ClaimPhase.RETURNING})
 
 
@@ -55,43 +57,49 @@ class ClaimRenewer:
         self._tasks = tasks
         self._settings = settings
         self._silence = Disconnects(recorder, states)
-        self._paces = RenewalSchedule(interval=settings.alive_interval, lease=settings.lease)
+        self._schedule = RenewalSchedule(
+            interval=settings.alive_interval, lease=settings.lease, reconnect=settings.reconnect_interval
+        )
         self._granted = asyncio.Event()
         """Claims were granted that have to be renewed at once."""
 
     def renew_soon(self, startd: str) -> None:
         """A startd has granted claims, and waits for their first renewal."""
-        self._paces.soon(startd)
+        self._schedule.soon(startd)
         self._granted.set()
 
     async def renew_leases(self) -> None:
         """
         Renew all claims, compare both sides' lists, and end claims that are certainly dead; never returns.
 
-        A startd that did not answer is asked again sooner than the others.
+        No startd waits for the answer of another: new claims that are not renewed soon are ended there.
         """
-        while True:
-            self._granted.clear()
-            by_startd: dict[str, list[str]] = {}
-            shortest: dict[str, float] = {}
-            for claim, held in self._queue.claims.items():
-                startd, lease = held.granted.startd, held.granted.lease
-                by_startd.setdefault(startd, []).append(claim)
-                shortest[startd] = min(lease, shortest.get(startd, lease))
-            due = self._paces.due(shortest, time.monotonic())
-            async with asyncio.TaskGroup() as renewals:
+        async with asyncio.TaskGroup() as renewals:
+            while True:
+                self._granted.clear()
+                by_startd: dict[str, list[str]] = {}
+                shortest: dict[str, float] = {}
+                for claim, held in self._queue.claims.items():
+                    startd, lease = held.granted.startd, held.granted.lease
+                    by_startd.setdefault(startd, []).append(claim)
+                    shortest[startd] = min(lease, shortest.get(startd, lease))
+                due = self._schedule.due(shortest, time.monotonic())
                 for startd, claims in by_startd.items():
-                    if startd in due or self._leases.is_silent(startd):
+                    if startd in due:
                         renewals.create_task(self._renew(startd, claims))
-            self._end_expired()
-            self._releases.retry_releases()
-            pause = self._paces.pause(time.monotonic())
-            if any(map(self._leases.is_silent, by_startd)):
-                pause = min(pause, self._settings.reconnect_interval)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._granted.wait(), pause)
+                self._releases.retry_releases()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._granted.wait(), self._schedule.pause(time.monotonic()))
+                await asyncio.sleep(_TOGETHER_S)
 
     async def _renew(self, startd: str, claims: list[str]) -> None:
+        answered = await self._compare(startd, claims)
+        self._end_expired(startd, claims)
+        if self._schedule.over(startd, time.monotonic(), answered=answered):
+            self._granted.set()
+
+    async def _compare(self, startd: str, claims: list[str]) -> bool:
+        """Whether a startd says which of these claims it has; what follows from that is recorded."""
         reply = await self._alive(startd, claims)
         if reply is not None and reply[0] is None:
             # The first answer had the clock that a renewal must name.
@@ -99,7 +107,7 @@ class ClaimRenewer:
         if reply is None:
             times = self._leases.count_missed(startd)
             self._silence.record_missed(claims, times, f"the startd {startd} does not answer")
-            return
+            return False
         answer = reply[1]
         unknown = set(answer.unknown)
         for claim in claims:
@@ -113,6 +121,7 @@ class ClaimRenewer:
         if extra := self._not_held(answer.extra):
             # Beside the renewals, which must go on while the database is away.
             self._tasks.create_task(self._release_unknown(startd, extra))
+        return True
 
     async def _release_unknown(self, startd: str, claims: list[str]) -> None:
         """Give back claims that are not on record, unless a successor of ours may have been granted them."""
@@ -152,16 +161,17 @@ class ClaimRenewer:
         self._queue.live.renewed[startd] = int(time.time())
         return deadline, reply
 
-    def _end_expired(self) -> None:
-        """End what certainly is dead."""
-        now, silent = time.monotonic(), set[str]()
-        for claim, held in list(self._queue.claims.items()):
-            startd, lease = held.granted.startd, held.granted.lease
-            if self._leases.is_over(startd, lease, now):
+    def _end_expired(self, startd: str, claims: list[str]) -> None:
+        """End what certainly is dead, after its startd was asked once more."""
+        now, silent = time.monotonic(), False
+        for claim in claims:
+            held = self._queue.claims.get(claim)
+            if held is not None and self._leases.is_over(startd, held.granted.lease, now):
+                lease = held.granted.lease
                 reason = f"the lease of the claim on {startd} ran out: no contact for {lease:g} s"
                 ending = Ending(code=VacateCode.ReconnectFailed, reason=reason)
                 self._ends.lose(claim, ClaimStimulus.LEASE_OVER, ending)
-                silent.add(startd)
-        for startd in silent - {held.granted.startd for held in self._queue.claims.values()}:
+                silent = True
+        if silent and not any(held.granted.startd == startd for held in self._queue.claims.values()):
             self._leases.forget(startd)
             self._queue.live.renewed.pop(startd, None)

@@ -137,11 +137,6 @@ class ClaimLeases:
         contact.missed += 1
         return contact.missed
 
-    def is_silent(self, startd: str) -> bool:
-        """Whether the last question to this startd was not answered."""
-        contact = self._contacts.get(startd)
-        return contact is not None and contact.missed > 0
-
     def forget(self, startd: str) -> None:
         """No claim is held there any more."""
         self._contacts.pop(startd, None)
