@@ -77,6 +77,25 @@ def test_what_reached_nobody_puts_nothing_off() -> None:
     assert leases.is_over("m", LEASE, LEASE + MARGIN + 0.1)
 
 
+def test_a_startd_without_claims_is_forgotten() -> None:
+    """
+    However properly it has given them back, but not before a claim from its last renewal would be over; and those with claims
+    are not, however long ago that was.
+    """
+    leases = ClaimLeases(margin=MARGIN)
+    for startd in ("gone", "held"):
+        leases.trust(startd, 100.0)
+        leases.record_answer(startd, 500.0, 100.0)
+    leases.trust("lately", 105.0)
+    leases.record_answer("late", 500.0, 112.0)  # an answer to a question from before it was forgotten
+
+    assert ["late"] == leases.prune({"held"}, LEASE, 100.0 + LEASE + MARGIN)
+    assert ["gone"] == leases.prune({"held"}, LEASE, 100.1 + LEASE + MARGIN)
+    assert [] == leases.prune({"held"}, LEASE, 100.1 + LEASE + MARGIN)
+    assert leases.is_over("held", LEASE, 100.1 + LEASE + MARGIN)
+    assert ["lately"] == leases.prune({"held"}, LEASE, 1000.0)
+
+
 @pytest.mark.parametrize(
     ("own", "lease"),
     [

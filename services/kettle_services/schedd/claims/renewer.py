@@ -87,6 +87,8 @@ class ClaimRenewer:
                 for startd, claims in by_startd.items():
                     if startd in due:
                         renewals.create_task(self._renew(startd, claims))
+                for startd in self._leases.prune(by_startd, self._settings.lease, time.monotonic()):
+                    self._queue.live.renewed.pop(startd, None)
                 self._releases.retry_releases()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._granted.wait(), self._schedule.pause(time.monotonic()))
@@ -163,7 +165,7 @@ class ClaimRenewer:
 
     def _end_expired(self, startd: str, claims: list[str]) -> None:
         """End what certainly is dead, after its startd was asked once more."""
-        now, silent = time.monotonic(), False
+        now = time.monotonic()
         for claim in claims:
             held = self._queue.claims.get(claim)
             if held is not None and self._leases.is_over(startd, held.granted.lease, now):
@@ -171,7 +173,3 @@ class ClaimRenewer:
                 reason = f"the lease of the claim on {startd} ran out: no contact for {lease:g} s"
                 ending = Ending(code=VacateCode.ReconnectFailed, reason=reason)
                 self._ends.lose(claim, ClaimStimulus.LEASE_OVER, ending)
-                silent = True
-        if silent and not any(held.granted.startd == startd for held in self._queue.claims.values()):
-            self._leases.forget(startd)
-            self._queue.live.renewed.pop(startd, None)

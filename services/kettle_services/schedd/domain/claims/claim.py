@@ -8,6 +8,8 @@ deadline is never later than `sent + lease` here, no matter how late the renewal
 killing, the attempt may live.
 """
 
+from collections.abc import Container
+
 import msgspec
 
 from kettle_wire.ads import Ad
@@ -137,6 +139,14 @@ class ClaimLeases:
         contact.missed += 1
         return contact.missed
 
-    def forget(self, startd: str) -> None:
-        """No claim is held there any more."""
-        self._contacts.pop(startd, None)
+    def prune(self, held: Container[str], lease: float, now: float) -> list[str]:
+        """
+        Forget startds that are not among those where claims are `held`, a lease and a margin after their last renewal; which
+        ones they are. The next claim that one grants makes it known again.
+        """
+        gone = [
+            startd for startd in self._contacts if startd not in held and self.is_over(startd, lease, now)
+        ]
+        for startd in gone:
+            del self._contacts[startd]
+        return gone
