@@ -406,7 +406,8 @@ class Startd:
             if stored is not None:
                 self.record_exit(stored)
                 continue
-            self._starters.readopt(attempt, claim.attempt, patience=self._settings.adoption_patience)
+            patience = self._settings.adoption_patience
+            self._starters.readopt(attempt, claim.attempt, deadline=claim.deadline, patience=patience)
             if claim.attempt.stop is not None:
                 self._end(claim.key.claim, claim.attempt.stop)
         self._starter_pool.listen(self._starters.arrive)

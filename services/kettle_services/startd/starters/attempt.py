@@ -49,6 +49,8 @@ class SupervisedAttempt:
         self.stop: StopOrder | None = None
         self.suspended: bool | None = None
         """Whether the job is to be suspended; None: nobody has asked for either."""
+        self.deadline = 0.0
+        """Until when its lease was renewed, seconds since boot; 0: it was not, since its order was made."""
         self.enforcement: asyncio.TimerHandle | None = None
         self.settled = asyncio.Event()
         self.rests = False

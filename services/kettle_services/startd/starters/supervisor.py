@@ -89,12 +89,15 @@ class StarterSupervisor:
             supervised.spec = spec
             self._fork_starter(supervised)
 
-    def readopt(self, attempt: AttemptId, known: RunningAttempt, *, patience: float) -> None:
+    def readopt(self, attempt: AttemptId, known: RunningAttempt, *, deadline: float, patience: float) -> None:
         """
         Wait for the starter of a former startd: as long as its process lives, or `patience` seconds if nobody knows it.
+
+        Its lease goes on until `deadline`, seconds since boot, whatever it has heard of that.
         """
         self.expect(attempt)
         supervised = self._supervised[attempt]
+        supervised.deadline = deadline
         supervised.stop = known.stop
         supervised.suspended = known.stands_still
         if known.pid and self._watch(supervised, known.pid, known.start_time):
@@ -110,12 +113,11 @@ class StarterSupervisor:
     def renew_lease(self, attempt: AttemptId, deadline: float) -> None:
         """The lease goes on."""
         supervised = self._supervised.get(attempt)
-        if supervised is not None and supervised.channel is not None:
+        if supervised is None:
+            return
+        supervised.deadline = max(deadline, supervised.deadline)
+        if supervised.channel is not None:
             supervised.channel.send(Renew(deadline))
-        if supervised is not None and supervised.spec is not None:
-            supervised.spec = msgspec.structs.replace(
-                supervised.spec, deadline=max(deadline, supervised.spec.deadline)
-            )
 
     def set_suspended(self, attempt: AttemptId, *, suspended: bool) -> None:
         """Suspend the job's processes, or continue them."""
@@ -214,7 +216,8 @@ class StarterSupervisor:
         supervised.channel = StarterConnection(
             sock, partial(self._handle_message, supervised), partial(self._lose, supervised)
         )
-        supervised.channel.send(RunJob(supervised.spec))
+        deadline = max(supervised.deadline, supervised.spec.deadline)
+        supervised.channel.send(RunJob(msgspec.structs.replace(supervised.spec, deadline=deadline)))
 
     def _fork_failed(self, supervised: SupervisedAttempt) -> None:
         """No hello: nothing has been done yet, so it can be tried again."""
@@ -284,9 +287,10 @@ class StarterSupervisor:
         supervised.met = True
         supervised.spec = None  # it is not needed any more, and may hold large inputs
         self._unwatch(supervised)
-        if (
-            supervised.suspended is not None
-        ):  # said again it changes nothing, and a former startd may not have said it
+        # Said again it changes nothing, and a former startd may not have said it, or nobody while there was none.
+        if supervised.deadline:
+            channel.send(Renew(supervised.deadline))
+        if supervised.suspended is not None:
             channel.send(Suspend() if supervised.suspended else Continue())
         if supervised.stop is not None:
             channel.send(_end(supervised.stop))
