@@ -378,7 +378,7 @@ class Shadow:
         Follow the reports of workers of a pool, our own or another, to the schedd by its name there; never returns.
 
         A batch is acknowledged at once, because workers repeat the reports on which a job's end depends until they are
-        confirmed.
+        confirmed, and that its program runs whenever the attempt is activated again.
         """
         subject, durable = subjects.work_of(schedd), subjects.work_reader(schedd)
         async for batch in bus.consume(subjects.work_stream, durable, subject=subject):

@@ -299,6 +299,15 @@ class Startd:
             self.checkpoints.said(report, claim.key.secret)
             self.reporter.send_once(claim.schedd, report)
 
+    def repeat_begun(self, activation: Activation) -> None:
+        """
+        Say once again that the program of an attempt runs, if it does: who looked after it may have died when it had heard that,
+        and its successor, which activates the attempt again, finds nobody else who knows.
+        """
+        attempt = AttemptId(activation.key.claim, activation.job, activation.attempt)
+        if (report := self._starters.begun(attempt)) is not None:
+            self.record_report(report)
+
     def forward_question(self, attempt: AttemptId, question: Question) -> None:
         """A starter asks the submit side of its job."""
         self._questions.add(attempt, question)

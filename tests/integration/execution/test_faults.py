@@ -21,7 +21,7 @@ from kettle.testing.servers.embedded import EVERYTHING, server_directory
 from kettle.testing.submit_side import POOL, SubmitSide, output, script
 from kettle.testing.worker import WorkerPool
 from kettle_services.startd.settings import StartdSettings
-from kettle_wire.commands.startd import Activation
+from kettle_wire.commands.startd import Activation, ClaimKey
 from kettle_wire.identity import daemon
 from kettle_wire.subjects import Subjects
 from kettle_wire.worker_reports import FinalReport, Report, Started
@@ -102,6 +102,39 @@ async def test_a_new_startd_adopts_a_job_that_runs(pool: WorkerPool) -> None:
         assert (
             await submitter.final(await submitter.start(script("true"), claim=activation.key))
         ).result.done
+        await startd.drain()
+
+
+@pytest.mark.parametrize("probe", [False, True])
+async def test_a_shadow_that_takes_a_job_over_hears_that_it_runs(pool: WorkerPool, *, probe: bool) -> None:
+    """
+    The one before it may have died with that word, from a startd that has been replaced since; it has the same number again.
+    """
+    submitter = pool.submitter
+
+    async def begun() -> Report:
+        return await submitter.hear(activation, lambda report: isinstance(report.body, Started))
+
+    async with pool.startd():
+        activation = await submitter.start(script(WAITS))
+        again = msgspec.structs.replace(activation, probe=probe)
+        first = await begun()
+        submitter.reports.clear()
+        assert 0 == (await submitter.activate(again)).code
+        assert first == await begun()
+        submitter.reports.clear()
+
+    async with pool.startd() as startd:
+        assert first == await begun()
+        submitter.reports.clear()
+        stranger = msgspec.structs.replace(again, key=ClaimKey(activation.key.claim, "guessed"))
+        assert 0 != (await submitter.activate(stranger)).code
+        assert 0 == (await submitter.activate(again)).code
+        assert first == await begun()
+        (sandbox,) = pool.execute.glob("dir_*")
+        (sandbox / "go").touch()
+        assert b"done\n" == output(await submitter.final(activation))
+        assert 1 == len([report for report in submitter.reports if isinstance(report.body, Started)])
         await startd.drain()
 
 

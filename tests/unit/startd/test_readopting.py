@@ -52,7 +52,8 @@ async def return_to(starters: StarterSupervisor) -> ToStarter:
         starter.send(frame(Hello(ATTEMPT, 1)))
         async with asyncio.timeout(PATIENCE_S):
             data = await asyncio.get_running_loop().sock_recv(starter, 65536)
-    return decode_to_starter(next(MessageReader().feed(data)))
+    first: ToStarter = decode_to_starter(next(MessageReader().feed(data)))
+    return first
 
 
 @pytest.mark.parametrize(("renewals", "deadline"), [([], JOURNALED), ([RENEWED, JOURNALED], RENEWED)])

@@ -128,6 +128,8 @@ class Handlers:
             for change in changes:
                 if isinstance(change, AttemptAccepted):
                     self._startd.begin(activation, change)
+            if not (changes or result.code):
+                self._startd.repeat_begun(activation)
             results.append(self._remembered(activation) or result)
         return Activated(results=results)
 

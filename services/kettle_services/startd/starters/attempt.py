@@ -52,6 +52,8 @@ class SupervisedAttempt:
         self.deadline = 0.0
         """Until when its lease was renewed, seconds since boot; 0: it was not, since its order was made."""
         self.enforcement: asyncio.TimerHandle | None = None
+        self.begun: Report | None = None
+        """The report that its program runs, once there is one."""
         self.settled = asyncio.Event()
         self.rests = False
         """Whether its starter waits for another job."""

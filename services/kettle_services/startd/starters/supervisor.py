@@ -36,6 +36,7 @@ from kettle_services.startd.starters.attempt import AttemptListener, SupervisedA
 from kettle_services.startd.starters.connection import StarterConnection
 from kettle_services.startd.starters.pool import StarterPool
 from kettle_wire.codes import RefusalCode, VacateCode
+from kettle_wire.worker_reports import Report, Started
 
 _log: Final = logging.getLogger(__name__)
 
@@ -74,6 +75,11 @@ class StarterSupervisor:
         supervised = self._supervised.get(attempt)
         if supervised is not None:
             await supervised.settled.wait()
+
+    def begun(self, attempt: AttemptId) -> Report | None:
+        """The report that the program of an attempt runs; None: it does not yet, or it is over, or nobody knows."""
+        supervised = self._supervised.get(attempt)
+        return None if supervised is None else supervised.begun
 
     # -- ways in -----------------------------------------------------------------------------------------------------
 
@@ -263,12 +269,15 @@ class StarterSupervisor:
         match message:
             case Hello(pid=pid, report=started, checkpoint=checkpoint, visits=visits):
                 supervised.visits = visits
+                supervised.begun = started or supervised.begun
                 self._meet(supervised, channel, pid)
                 for report in (started, checkpoint):
                     if report is not None:
                         self._listener.record_report(report)
             case ReportMessage(report=report):
                 supervised.settled.set()
+                if isinstance(report.body, Started):
+                    supervised.begun = report
                 self._listener.record_report(report)
             case AttemptOver(report=stored, rests=rests):
                 supervised.rests = rests
