@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,8 @@ from kettle_wire.telemetry.traces import STARTD_ATTEMPT
 from kettle_wire.worker_reports import FinalReport, Report, ReportKey
 
 _log: Final = logging.getLogger(__name__)
+_USUAL_LEASE_S: Final = 1800.0
+"""What schedds ask for by default: the lease of a claim that is gone, until its schedd has said more."""
 
 
 def moment() -> Now:
@@ -108,8 +110,8 @@ class Startd:
         self._telemetry = telemetry
         self._hurry: float | None = None
         """Seconds that jobs have to end because the startd is being stopped; None: as long as usual."""
-        self._last_lease = 0.0
-        """Until when an attempt that is over had its lease, seconds since boot: the latest of them."""
+        self._awaited_until = 0.0
+        """When the last of the leases ends of those whose results wait here, seconds since boot."""
         self.checkpoints: Final = Checkpoints(execute)
         self._fetching: dict[AttemptId, asyncio.Task[None]] = {}
         self._deadlines = asyncio.Event()
@@ -334,13 +336,24 @@ class Startd:
         changes = attempts.over(self.machine, stored.report, moment())
         self.checkpoints.over(stored.id)
         self.reporter.send_until_confirmed(_closing(stored, changes))
-        if (claim := self.machine.claims.get(stored.id.claim)) is not None:
-            self._last_lease = max(self._last_lease, claim.deadline)
+        self.note_awaited([stored.id.claim])
         self._trace(stored.report)
         self._starters.forget(stored.id)
         self.record(changes)
         if known is not None:
             self.health.ended(stored.report, asked=known.stop is not None)
+
+    def note_awaited(self, claims: Iterable[str], deadline: float | None = None) -> None:
+        """
+        Results of these claims wait here, and their schedds wait for them as long as the claims' leases last: until `deadline`,
+        if a claim is gone; None: nobody has said until when.
+        """
+        now = boottime()
+        usual = now + self.machine.lease(_USUAL_LEASE_S)
+        gone = usual if deadline is None else min(deadline, now + self.machine.facts.max_lease)
+        for name in claims:
+            claim = self.machine.claims.get(name)
+            self._awaited_until = max(self._awaited_until, gone if claim is None else claim.deadline)
 
     def _trace(self, report: Report) -> None:
         if isinstance(report.body, FinalReport) and report.trace:
@@ -403,6 +416,7 @@ class Startd:
         """Go on where a former startd stopped, and clean up what it can no longer."""
         self._cache.restore()
         self.reporter.restore()
+        self.note_awaited(self.reporter.claims())
         known: set[str] = self.reporter.kept()
         for claim in list(self.machine.claims.values()):
             attempt = claim.attempt_id()
@@ -457,9 +471,10 @@ class Startd:
         whatever we have of it.
         """
         await self._starters.emptied()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, self._last_lease - boottime())):
-                await self.reporter.confirmed()
+        while self.reporter.unconfirmed and (left := self._awaited_until - boottime()) > 0:
+            with suppress(TimeoutError):  # the leases may be renewed meanwhile
+                async with asyncio.timeout(left):
+                    await self.reporter.confirmed()
 
     async def drain(self, *, fast: bool = False) -> None:
         """

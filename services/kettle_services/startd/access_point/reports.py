@@ -193,6 +193,10 @@ class ReportDelivery:
             for waiting in self._unconfirmed.values()
         )
 
+    def claims(self) -> set[str]:
+        """The claims of which a final report waits here."""
+        return {waiting.stored.id.claim for waiting in self._unconfirmed.values()}
+
     def claims_of(self, keys: Iterable[ClaimKey]) -> set[str]:
         """Of these claims, those of which a final report waits here."""
         secrets = {waiting.stored.id.claim: waiting.stored.secret for waiting in self._unconfirmed.values()}

@@ -101,9 +101,10 @@ class Handlers:
         may_renew(command, caller)
         reply, changes = requests.alive(self._machine, command, moment())
         self._startd.record(changes)
+        reported = self._startd.reporter.claims_of(command.claims)
+        self._startd.note_awaited(reported, command.deadline)
         if reply.unknown:
             # A claim may be gone before how its job ended is on record: its schedd must not take it for lost meanwhile.
-            reported = self._startd.reporter.claims_of(command.claims)
             return msgspec.structs.replace(
                 reply, unknown=[claim for claim in reply.unknown if claim not in reported]
             )
