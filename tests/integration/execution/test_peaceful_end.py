@@ -44,7 +44,9 @@ async def machine(pool: WorkerPool, settings: StartdSettings) -> AsyncGenerator[
 
 
 async def ended(pool: WorkerPool, *, given_back: bool) -> ClaimKey:
-    """A job has ended and its results are still to be fetched; its claim, which the schedd may have given back."""
+    """
+    A job has ended and its results are still to be fetched; its claim, which the schedd may have given back.
+    """
     submitter = pool.submitter
     activation = await submitter.start(script("head -c 700000 /dev/zero > big"))
     await submitter.final(activation)
@@ -94,7 +96,9 @@ async def test_a_peaceful_end_waits_for_the_results_of_an_earlier_startd(
 async def test_a_peaceful_end_waits_for_results_as_long_as_their_lease_is_renewed(
     pool: WorkerPool, settings: StartdSettings, monkeypatch: pytest.MonkeyPatch, *, given_back: bool
 ) -> None:
-    """The lease that the claim had when its job ended is over by then; a schedd renews also what is gone, until it is on record."""
+    """
+    The lease that the claim had when its job ended is over by then; a schedd renews also what is gone, until it is on record.
+    """
     passed = 0.0
     monkeypatch.setattr(module, "boottime", lambda: boottime() + passed)
     async with asyncio.timeout(PATIENCE_S), machine(pool, settings) as startd:

@@ -1,4 +1,6 @@
-"""Results of jobs whose nodes send them, with uploads that overlap: a node that was not answered sends all again."""
+"""
+Results of jobs whose nodes send them, with uploads that overlap: a node that was not answered sends all again.
+"""
 
 from pathlib import Path
 

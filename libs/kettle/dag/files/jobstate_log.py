@@ -87,7 +87,9 @@ class JobstateLog:
                 yield self._line(when, node, attempt, f"{part.name}_SCRIPT_{outcome}", job)
 
     def _outcome(self, when: int, fact: NodeJobFact) -> Iterator[str]:
-        """What a try came to, if this was the end of its last job: once, also where several ended together."""
+        """
+        What a try came to, if this was the end of its last job: once, also where several ended together.
+        """
         node = fact.step.node
         jobs = self._progress.jobs.get(node)
         if jobs is None or jobs.cluster != fact.cluster or jobs.left:

@@ -28,7 +28,9 @@ class NodeSoFar(msgspec.Struct):
 
 
 def words_of(command: str) -> list[str]:
-    """The words of a script's line, between blanks and tabs: quotes and backslashes are characters like others."""
+    """
+    The words of a script's line, between blanks and tabs: quotes and backslashes are characters like others.
+    """
     return [word for word in _BLANKS.split(command) if word]
 
 

@@ -77,7 +77,9 @@ class StarterSupervisor:
             await supervised.settled.wait()
 
     def begun(self, attempt: AttemptId) -> Report | None:
-        """The report that the program of an attempt runs; None: it does not yet, or it is over, or nobody knows."""
+        """
+        The report that the program of an attempt runs; None: it does not yet, or it is over, or nobody knows.
+        """
         supervised = self._supervised.get(attempt)
         return None if supervised is None else supervised.begun
 
