@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -133,7 +133,7 @@ async def line_with(words: str, lines: asyncio.StreamReader) -> None:
 
 
 @asynccontextmanager
-async def leave(environ: Mapping[str, str]) -> AsyncIterator[tuple[Process, asyncio.StreamReader]]:
+async def leave(environ: Mapping[str, str]) -> AsyncGenerator[tuple[Process, asyncio.StreamReader]]:
     """The command by which an administrator has the machine leave, and what it complains of."""
     process = await asyncio.create_subprocess_exec(*LEAVE, env=environ, stderr=PIPE)
     assert process.stderr is not None

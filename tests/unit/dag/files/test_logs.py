@@ -105,16 +105,13 @@ def test_jobs_of_a_node_that_end_together_are_one_outcome(most: int | None, outc
     progress = Progress(Plan(names=["make"], tolerances=tolerances))
     log = JobstateLog(progress)
     ends = [NodeJobFact(step, 5, proc, NodeJobKind.COMPLETED, value) for proc, value in enumerate((0, 3, 0))]
-    text = [
-        line
-        for facts in ([NodeJobFact(step, 5, -1, NodeJobKind.SUBMITTED, 3)], ends)
-        for event in [NodeJobsSeen(frame=1, facts=facts)]
-        for line in (progress.apply(START, event), *log.lines(START, event))
-        if line
-    ]
-    assert [
-        *(f"JOB_TERMINATED 5.{proc}" for proc in range(3)), outcome,
-    ] == [" ".join(line.split()[2:4]) for line in text[3:]]  # fmt: skip
+    text: list[str] = []
+    for facts in ([NodeJobFact(step, 5, -1, NodeJobKind.SUBMITTED, 3)], ends):
+        event = NodeJobsSeen(frame=1, facts=facts)
+        progress.apply(START, event)
+        text += log.lines(START, event)
+    said = [" ".join(line.split()[2:4]) for line in text[3:]]
+    assert [*(f"JOB_TERMINATED 5.{proc}" for proc in range(3)), outcome] == said
 
 
 def test_scripts_are_in_the_log_of_the_nodes(tmp_path: Path) -> None:
