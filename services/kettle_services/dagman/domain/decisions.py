@@ -50,7 +50,9 @@ def react(workflow: Workflow, facts: Sequence[WorkflowEvent], now: float) -> lis
 
 def next_time(workflow: Workflow) -> float | None:
     """When the next thing is to be decided although nothing happens; None: never."""
-    return min((until for _, until in workflow.deferred.values()), default=None)
+    return min(
+        (until for step, until in workflow.deferred.values() if _may_run(workflow, step)), default=None
+    )
 
 
 def may_be_reused(workflow: Workflow, step: NodeStep) -> bool:
@@ -105,10 +107,10 @@ class _Deciding:
             self._defer_scripts()
             self._give_up_futile()
             self._remove_jobs()
+            self._run_deferred()
             if workflow.stop is None and workflow.stopping is None:
                 self._begin_services()
                 self._free_nodes()
-                self._run_deferred()
                 self._begin_scripts()
                 self._begin_jobs()
             self._begin_posts()
@@ -128,7 +130,9 @@ class _Deciding:
             self._settle_waiting()
 
     def _settle_waiting(self) -> None:
-        """The workflow stops: nodes that wait for a POST script, or to run a script again, have ended."""
+        """
+        The workflow stops: nodes that wait for a POST script, or to run a script again, have ended, except for the FINAL node.
+        """
         workflow = self._workflow
         while (node := workflow.ready_posts.pop()) is not None:
             part = workflow.parts.get(node)
@@ -139,7 +143,8 @@ class _Deciding:
             else:
                 self._settle(node, part)
         for node in [*workflow.deferred, *workflow.to_defer]:
-            self._settle(node, workflow.parts[node])
+            if not workflow.may_wait(node):
+                self._settle(node, workflow.parts[node])
 
     def _settle(self, node: int, part: Part) -> None:
         """The last part of a node's attempt is over."""
@@ -243,7 +248,11 @@ class _Deciding:
 
     def _run_deferred(self) -> None:
         workflow = self._workflow
-        due = [step for step, until in workflow.deferred.values() if until <= self._now]
+        due = [
+            step
+            for step, until in workflow.deferred.values()
+            if until <= self._now and _may_run(workflow, step)
+        ]
         if due:
             again = [NodeStep(step.node, step.attempt, step.part, step.run + 1) for step in due]
             self.record(ScriptsOrdered(steps=again))
@@ -412,7 +421,7 @@ class _Deciding:
                 case NodeState.WAITING:
                     self._begin(node)
                     return
-                case NodeState.PRE if part is not None and part.value == 0:
+                case NodeState.PRE if part is not None and part.value == 0 and node not in workflow.deferred:
                     self._change(node, NodeState.QUEUED)
                     return
                 case NodeState.DONE | NodeState.SKIPPED if result.status != DagStatus.REMOVED:
@@ -424,6 +433,11 @@ class _Deciding:
                 case _:
                     pass
         self.record(WorkflowEnded(status=result.status, exit_code=result.exit_code))
+
+
+def _may_run(workflow: Workflow, step: NodeStep) -> bool:
+    """Whether a script that waits may run again when its time has come: at the end only one of the FINAL node."""
+    return workflow.stopping is None or step.node == workflow.plan.final
 
 
 def _below(count: int, most: int) -> bool:

@@ -236,6 +236,7 @@ class Workflow:
         """A part begins: it is ordered, unless there is nothing to submit."""
         step = NodeStep(node, self.attempts[node], part)
         now = self.parts[node] = Part(step)
+        self.to_defer.pop(node, None)  # the FINAL node of an aborted workflow went on in old recordings
         if part is not NodePart.JOB:
             self.scripts[part] += 1
             self.orders[step] = None
@@ -275,7 +276,7 @@ class Workflow:
         else:
             self.scripts[kind] -= 1
             rule = self.deferral(part.step)
-            if rule is not None and rule.status == value and self.stop is None:
+            if rule is not None and rule.status == value and self.may_wait(node):
                 self.to_defer[node] = None
                 return
         if kind == NodePart.PRE and value == 0 and not self._aborts(node, value):
@@ -302,6 +303,14 @@ class Workflow:
     def _aborts(self, node: int, value: int) -> bool:
         rule = self.plan.aborts.get(node)
         return rule is not None and rule.value == value and self.stop is None
+
+    def may_wait(self, node: int) -> bool:
+        """
+        Whether a node may wait for a script that wants to run again: when the workflow stops only the FINAL node, unless it is removed.
+        """
+        if self.stop is None:
+            return True
+        return node == self.plan.final and self.stop.status != DagStatus.REMOVED
 
     def deferral(self, step: NodeStep) -> Deferral | None:
         """When the script of a step wants to run again later."""
