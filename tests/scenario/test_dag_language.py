@@ -207,6 +207,41 @@ async def test_what_has_failed_begins_again_when_nothing_else_can_run(
     assert 1 == said.count("Nothing else can run: 1 node(s) that failed begin again.")
 
 
+DENIED = """\
+JOB A say
+SCRIPT PRE A denied.sh
+JOB B say
+SCRIPT POST B headless.sh
+JOB C say
+"""
+
+
+async def test_a_script_that_cannot_be_executed_has_failed(
+    pool: ThrowawayPool, condor: Condor, work: Path
+) -> None:
+    """
+    Because nobody may, or because nothing says who reads it: its node fails, and says why; the others run, and the DAG ends with a rescue
+    file.
+    """
+    for name, mode, text in (("denied.sh", 0o644, "#!/bin/sh\n"), ("headless.sh", 0o755, "true\n")):
+        (work / name).write_text(text)
+        (work / name).chmod(mode)
+    cluster = await submitted(condor, "denied.dag", (SAY + DENIED).format(work=work))
+    assert 1 == await exit_code(pool.client, cluster)
+    assert {"B -", "C -"} == {*(work / "runs").read_text().splitlines()}
+    done = [
+        line for line in (work / "denied.dag.rescue001").read_text().splitlines() if line.startswith("DONE")
+    ]
+    assert ["DONE C"] == done
+    said = (work / "denied.dag.dagman.out").read_text()
+    for node, part in (("A", "PRE"), ("B", "POST")):
+        assert f"{part} Script of node {node} is held: " in said
+        assert f"{part} Script of node {node} failed with status 1" in said
+    explained = (await pool.kettle("dag", "why", str(cluster), "A")).out
+    assert "the script cannot be run: " in explained
+    assert "denied.sh" in explained
+
+
 async def nodes(pool: ThrowawayPool, cluster: int) -> dict[object, JobId]:
     """The jobs of a DAG in the queue, by the names of their nodes."""
     mine = Select(constraint=f"DAGManJobId =?= {cluster}")

@@ -77,7 +77,7 @@ class NodeJobFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     value: int = 0
     """
     Of `submitted` how many jobs the cluster has, of `unmade` how many it will not have, of `completed` the exit code, or
-    the number of the signal below zero.
+    the number of the signal below zero, of `held` the HoldReasonCode, which earlier versions did not record (0).
     """
 
 

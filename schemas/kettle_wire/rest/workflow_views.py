@@ -137,7 +137,9 @@ class NodeJobHappened(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     part: Literal["pre", "job", "post", "hold"] = "job"
     attempt: int = 0
     value: int = 0
-    """Of `submitted` how many jobs there are, of `completed` the exit code, or the number of a signal below zero."""
+    """
+    Of `submitted` how many jobs there are, of `completed` the exit code, or the number of a signal below zero, of `held` the HoldReasonCode.
+    """
     reason: str = ""
 
 

@@ -205,7 +205,7 @@ def shown(workflow: Workflow) -> object:
     """Everything of a workflow that decides what comes next."""
     names = (
         "states attempts reruns begun_again counts parts values causes clusters orders deferred in_queue clustered by_category scripts procs "
-        "halted provisioned stop stopping ended unblocked doomed settling to_defer exceeded held_now"
+        "halted provisioned stop stopping ended unblocked doomed settling to_defer exceeded stuck held_now"
     )
     return {
         name: msgspec.to_builtins(_plain(getattr(workflow, name)), str_keys=True) for name in names.split()

@@ -209,7 +209,7 @@ class DagmanOut:
         part, kind = NodePart(fact.step.part), NodeJobKind(fact.kind)
         name = self._names[fact.step.node]
         if part is not NodePart.JOB:
-            yield from self._script(at, name, part, fact, kind)
+            yield from self._script(at, name, part, fact, reason)
             return
         word = _EVENTS.get(kind)
         if word is None:
@@ -228,13 +228,18 @@ class DagmanOut:
             outcome = f"failed with {how(fact.value)}." if fact.value else "completed successfully."
             yield f"Node {name} job proc ({job}) {outcome}"
 
-    def _script(
-        self, at: float, name: str, part: NodePart, fact: NodeJobFact, kind: NodeJobKind
-    ) -> Iterator[str]:
-        if kind is NodeJobKind.SUBMITTED:
-            yield f"Running {part.name} script of Node {name}..."
-        elif kind is NodeJobKind.COMPLETED:
-            yield from self._script_ended(at, name, part, fact)
+    def _script(self, at: float, name: str, part: NodePart, fact: NodeJobFact, reason: str) -> Iterator[str]:
+        match NodeJobKind(fact.kind):
+            case NodeJobKind.SUBMITTED:
+                yield f"Running {part.name} script of Node {name}..."
+            case NodeJobKind.COMPLETED:
+                yield from self._script_ended(at, name, part, fact)
+            case NodeJobKind.HELD:
+                yield f"{part.name} Script of node {name} is held: {reason or '(unknown)'}"
+            case NodeJobKind.REMOVED:
+                yield from _script_not_run(name, part, reason or "its job was removed")
+            case _:
+                pass
 
     def _script_ended(self, at: float, name: str, part: NodePart, fact: NodeJobFact) -> Iterator[str]:
         if part is NodePart.POST:
@@ -253,8 +258,7 @@ class DagmanOut:
     def _not_submitted(self, at: float, failure: StepFailure) -> Iterator[str]:
         name, part, reason = self._names[failure.step.node], NodePart(failure.step.part), failure.reason
         if part is not NodePart.JOB:
-            yield f"Error: Failed to execute {part.name} for Node {name}: {reason}"
-            yield f"{part.name} Script of node {name} failed with status 1"
+            yield from _script_not_run(name, part, reason)
             return
         yield f"Submitting HTCondor Node {name} job(s)..."
         yield f"ERROR: submit attempt failed: {reason}"
@@ -263,6 +267,11 @@ class DagmanOut:
 
     def _event(self, at: float, word: str, name: str, job: str) -> str:
         return f"Event: ULOG_{word} for HTCondor Node {name} ({job}) {{{in_logs(at, self._zone)}}}"
+
+
+def _script_not_run(name: str, part: NodePart, reason: str) -> Iterator[str]:
+    yield f"Error: Failed to execute {part.name} for Node {name}: {reason}"
+    yield f"{part.name} Script of node {name} failed with status 1"
 
 
 _STATUS_WORDS: Final = {"ABORTED": "ABORT", "REMOVED": "RM"}

@@ -80,10 +80,10 @@ class JobstateLog:
             job = self._job_of_script(node, part)
             if kind is NodeJobKind.SUBMITTED:
                 yield self._line(when, node, attempt, f"{part.name}_SCRIPT_STARTED", job)
-            elif kind is NodeJobKind.COMPLETED:
+            elif kind in _LEFT:
                 if part is NodePart.POST:
                     yield self._line(when, node, attempt, "POST_SCRIPT_TERMINATED", job)
-                outcome = "FAILURE" if fact.value else "SUCCESS"
+                outcome = "FAILURE" if fact.value or kind is NodeJobKind.REMOVED else "SUCCESS"
                 yield self._line(when, node, attempt, f"{part.name}_SCRIPT_{outcome}", job)
 
     def _outcome(self, when: int, fact: NodeJobFact) -> Iterator[str]:

@@ -96,8 +96,8 @@ class Progress:
                 for change in event.changes:
                     self._change(change)
             case NodeJobsSeen():
-                for fact in event.facts:
-                    self._fact(fact)
+                for place, fact in enumerate(event.facts):
+                    self._fact(fact, event.reasons.get(place, ""))
             case SubmissionsFailed():
                 for failure in event.failures:
                     if failure.step.part == NodePart.JOB:
@@ -194,11 +194,16 @@ class Progress:
             self._counts[state] += 1
         self.states[node] = state
 
-    def _fact(self, fact: NodeJobFact) -> None:
+    def _fact(self, fact: NodeJobFact, reason: str) -> None:
         node, kind = fact.step.node, NodeJobKind(fact.kind)
         if fact.step.part != NodePart.JOB:
             if kind is NodeJobKind.COMPLETED and fact.value:
-                self._script_failed(node, NodePart(fact.step.part), fact.value)
+                ended = f"{'died on' if fact.value < 0 else 'failed with'} {how(fact.value)}"
+                self._script_failed(node, NodePart(fact.step.part), ended)
+            elif kind is NodeJobKind.REMOVED:
+                self._script_failed(
+                    node, NodePart(fact.step.part), f"was removed ({reason})" if reason else "was removed"
+                )
             return
         if kind is NodeJobKind.SUBMITTED:
             self.failures.pop(node, None)
@@ -224,10 +229,10 @@ class Progress:
         else:
             self.failures.setdefault(node, f"Job proc {job} failed with {how(fact.value)}")
 
-    def _script_failed(self, node: int, part: NodePart, value: int) -> None:
+    def _script_failed(self, node: int, part: NodePart, ended: str) -> None:
         if part is NodePart.HOLD:
             return
-        script = f"{part.name} Script {'died on' if value < 0 else 'failed with'} {how(value)}"
+        script = f"{part.name} Script {ended}"
         before = self.failures.get(node)
         self.failures[node] = f"{before} and {script}" if part is NodePart.POST and before else script
 

@@ -31,6 +31,8 @@ from kettle_wire.codes import HoldCode, NodeJobKind, NodePart, NodeState
 from kettle_wire.commands.dagman import RememberNodes, StartWorkflow, WorkflowNews
 from kettle_wire.commands.queue import Select
 from kettle_wire.events.workflow import (
+    JobsRemovalOrdered,
+    NodeChange,
     NodeJobFact,
     NodeJobsSeen,
     NodesChanged,
@@ -98,7 +100,8 @@ class Hands:
         """Steps that this process has submitted, or is submitting."""
         self._stopped = asyncio.Event()
         """Set when the workflow is to end; what is ordered after that, as its FINAL node, has a new one."""
-        self._removed: set[int] = set()
+        self._to_remove: dict[int, str] = {}
+        """Clusters that were said to be removed, and why; they are not if they have left meanwhile."""
         self._fetched: set[int] = set()
         """Nodes whose results are here."""
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -144,15 +147,12 @@ class Hands:
         match event:
             case NodesChanged():
                 for change in event.changes:
-                    if change.state == NodeState.READY:
-                        self._known[change.node] = NodeSoFar(exits=[])
-                    elif change.state == NodeState.POST:
-                        self._of(change.node).value = change.value
-                    elif change.state in {NodeState.DONE, NodeState.FAILED, NodeState.SKIPPED}:
-                        self._known.pop(change.node, None)
+                    self._remember_change(change)
             case NodeJobsSeen():
                 for fact in event.facts:
                     self._remember_fact(fact)
+            case JobsRemovalOrdered():
+                self._to_remove.update(dict.fromkeys(event.clusters, event.reason))
             case WorkflowRemoved() | WorkflowStopping():
                 self._stopped.set()
                 self._stopped = asyncio.Event()
@@ -163,6 +163,14 @@ class Hands:
 
     def _of(self, node: int) -> NodeSoFar:
         return self._known.setdefault(node, NodeSoFar(exits=[]))
+
+    def _remember_change(self, change: NodeChange) -> None:
+        if change.state == NodeState.READY:
+            self._known[change.node] = NodeSoFar(exits=[])
+        elif change.state == NodeState.POST:
+            self._of(change.node).value = change.value
+        elif change.state in {NodeState.DONE, NodeState.FAILED, NodeState.SKIPPED}:
+            self._known.pop(change.node, None)
 
     def _remember_fact(self, fact: NodeJobFact) -> None:
         so_far = self._of(fact.step.node)
@@ -323,10 +331,13 @@ class Hands:
 
     async def _remove(self, clusters: list[int]) -> None:
         """Take jobs out of the queue, once each; what this process has not done the next one does again."""
-        if new := [cluster for cluster in clusters if cluster not in self._removed]:
-            self._removed.update(new)
-            reason = f"removed by the workflow of DAG job {self._source.workflow}"
-            await self._client.remove(Select(clusters=new), reason)
+        together: dict[str, list[int]] = {}
+        for cluster in clusters:
+            if (why := self._to_remove.pop(cluster, None)) is not None:
+                together.setdefault(why, []).append(cluster)
+        for why, each in together.items():
+            reason = f"removed by the workflow of DAG job {self._source.workflow}: {why}"
+            await self._client.remove(Select(clusters=each), reason)
 
     def _stop(self) -> None:
         """The DAG job is held: the status file says so, and its nodes go on without this process."""

@@ -30,6 +30,8 @@ ORDERS: Final = 1_000
 """So many jobs are ordered at a time: more would not be submitted sooner, and could not be taken back."""
 CHANGES: Final = 10_000
 """So many changes are one event."""
+_REASON_CHARS: Final = 1_000
+"""Of why a script cannot be run."""
 _EXIT_CODES: Final = range(256)
 _LARGE: Final = 100
 """A limit that is reached in steps of a quarter; small ones in steps of one."""
@@ -196,9 +198,15 @@ class _Deciding:
 
     def _remove_jobs(self) -> None:
         """
-        When the workflow stops all its jobs are removed; else those of nodes of which too many have failed.
+        Scripts that cannot be run are removed, and so have failed; when the workflow stops all its jobs are, else those of nodes of which too
+        many have failed.
         """
         workflow = self._workflow
+        stuck: dict[str, list[int]] = {}
+        for number, why in workflow.stuck.items():
+            stuck.setdefault(f"the script cannot be run: {why}"[:_REASON_CHARS], []).append(number)
+        for reason, clusters in stuck.items():
+            self.record(JobsRemovalOrdered(clusters=clusters, reason=reason))
         clusters = list(workflow.exceeded)
         reason = "more jobs of the node have failed than is tolerated"
         if workflow.stop is not None:

@@ -3,7 +3,7 @@
 from kettle.dag.reuse import reused
 from kettle_services.dagman.domain.decisions import ORDERS
 from kettle_services.dagman.domain.workflow import Workflow
-from kettle_wire.codes import NodePart, NodeState, NodeValue
+from kettle_wire.codes import NodeJobKind, NodePart, NodeState, NodeValue
 from kettle_wire.commands.dagman import NodeExplained
 
 _SHOWN = 5
@@ -103,17 +103,25 @@ def _under_way(workflow: Workflow, node: int, cluster: int, now: float) -> list[
         turn = _turn(workflow, node) if after_pre else _script_turn(workflow, NodePart.POST)
         ended = "have ended" if kind is NodePart.JOB else "has ended"
         return [f"{what} {ended}; {'its jobs are' if after_pre else 'its POST script is'} next.", *turn]
+    if cluster and kind is NodePart.JOB:
+        return [f"Its jobs are in the queue as cluster {cluster}."]
     if cluster:
-        return [
-            f"Its jobs are in the queue as cluster {cluster}."
-            if kind is NodePart.JOB
-            else f"{what} runs as job {cluster}.0."
-        ]
+        return [_script_job(workflow, what, cluster)]
     verb = "are" if kind is NodePart.JOB else "is"
     return [
         f"{what} {verb} to be submitted by the process of the DAG job; if that is held, nothing is.",
         f"What is refused is tried again, and {workflow.started.files[0]}.lib.err has the reason.",
     ]
+
+
+def _script_job(workflow: Workflow, what: str, cluster: int) -> str:
+    """What the job of a script does; the workflow takes one that cannot be run out of the queue by itself."""
+    there = workflow.clusters[cluster]
+    if there.removing:
+        return f"{what}, job {cluster}.0, is being removed."
+    if NodeJobKind.HELD in there.procs.values():
+        return f"{what} is held as job {cluster}.0, and the node waits until that is released or removed."
+    return f"{what} runs as job {cluster}.0."
 
 
 def _stopped(workflow: Workflow) -> list[str]:

@@ -226,7 +226,7 @@ def _started(_event: JobStarted, _now: int) -> _Fact:
 
 
 def _held(event: JobHeld, _now: int) -> _Fact:
-    return NodeJobKind.HELD, 0, event.reason
+    return NodeJobKind.HELD, event.code, event.reason
 
 
 def _released(event: JobReleased, _now: int) -> _Fact:

@@ -6,7 +6,7 @@ from typing import Final, assert_never
 
 from kettle_services.dagman.domain.graph import Graph, words
 from kettle_services.dagman.domain.parts import Cluster, Part, ReadyQueue, Stop, check_numbers
-from kettle_wire.codes import DagStatus, NodeJobKind, NodePart, NodeState, NodeValue
+from kettle_wire.codes import DagStatus, HoldCode, NodeJobKind, NodePart, NodeState, NodeValue
 from kettle_wire.events.workflow import (
     JobsRemovalOrdered,
     NodeChange,
@@ -37,6 +37,8 @@ from kettle_wire.workflows import Deferral, unpacked
 _LIVE: Final = frozenset({NodeState.PRE, NodeState.QUEUED, NodeState.POST})
 _REMOVED: Final = frozenset({NodeJobKind.ABORTING, NodeJobKind.REMOVED})
 _OVER: Final = frozenset({NodeJobKind.COMPLETED, NodeJobKind.REMOVED})
+_BY_PERSONS: Final = frozenset({HoldCode.Unspecified, HoldCode.UserRequest})
+"""Why a script is held that somebody may release, or of which an earlier version has not recorded why."""
 
 
 class Workflow:
@@ -107,6 +109,8 @@ class Workflow:
         """Of nodes that are done without a job whose result they have."""
         self.exceeded: dict[int, None] = {}
         """Clusters of which more have failed than is tolerated."""
+        self.stuck: dict[int, str] = {}
+        """Clusters of scripts that are held, and not by a person, and why: they cannot be run."""
         urgency = words(plan.urgency)
         if urgency and len(urgency) != count:
             raise ValueError(f"the plan has {count} nodes, and says of {len(urgency)} how urgent they are")
@@ -154,8 +158,7 @@ class Workflow:
                 for fact in event.facts:
                     self._see(fact)
                 for place, reason in event.reasons.items():
-                    if event.facts[place].kind in _REMOVED:
-                        self.removals[event.facts[place].step.node] = reason
+                    self._keep_reason(event.facts[place], reason)
             case SubmissionsFailed():
                 for failure in event.failures:
                     self.refusals[failure.step.node] = failure.reason
@@ -170,6 +173,7 @@ class Workflow:
             case JobsRemovalOrdered():
                 for cluster in event.clusters:
                     self.exceeded.pop(cluster, None)
+                    self.stuck.pop(cluster, None)
                     if cluster in self.clusters:
                         self.clusters[cluster].removing = True
             case WorkflowThrottled():
@@ -358,10 +362,25 @@ class Workflow:
         cluster.procs[fact.proc] = now
         self._count_procs(cluster, before, -1)
         self._count_procs(cluster, now, 1)
-        if now == NodeJobKind.HELD and fact.step.part == NodePart.JOB and fact.step.node in self.holds:
-            self.held_now[fact.step.node] = None
+        if now == NodeJobKind.HELD:
+            self._held(fact, cluster)
+        else:
+            self.stuck.pop(fact.cluster, None)
         if now in _OVER:
             self._job_over(fact, cluster)
+
+    def _keep_reason(self, fact: NodeJobFact, reason: str) -> None:
+        if fact.kind in _REMOVED:
+            self.removals[fact.step.node] = reason
+        elif fact.cluster in self.stuck:
+            self.stuck[fact.cluster] = reason
+
+    def _held(self, fact: NodeJobFact, cluster: Cluster) -> None:
+        if fact.step.part == NodePart.JOB:
+            if fact.step.node in self.holds:
+                self.held_now[fact.step.node] = None
+        elif fact.value not in _BY_PERSONS and not cluster.removing:
+            self.stuck[fact.cluster] = ""
 
     def _count_procs(self, cluster: Cluster, kind: int, more: int) -> None:
         kind = NodeJobKind.STARTED if kind == NodeJobKind.ABORTING else NodeJobKind(kind)
@@ -407,6 +426,7 @@ class Workflow:
             return
         del self.clusters[number]
         self.exceeded.pop(number, None)
+        self.stuck.pop(number, None)
         step = cluster.step
         self.clustered -= step.part == NodePart.JOB and step.node not in self.joins_nobody
         if step.part == NodePart.HOLD:

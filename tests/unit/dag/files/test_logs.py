@@ -23,7 +23,7 @@ from kettle_wire.events.workflow import (
 )
 from kettle_wire.workflows import Plan, Tolerance
 
-from .story import MAKE, PLAN, START, started, told
+from .story import MAKE, PLAN, START, script, seen, started, told
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -112,6 +112,24 @@ def test_jobs_of_a_node_that_end_together_are_one_outcome(most: int | None, outc
         text += log.lines(START, event)
     said = [" ".join(line.split()[2:4]) for line in text[3:]]
     assert [*(f"JOB_TERMINATED 5.{proc}" for proc in range(3)), outcome] == said
+
+
+def test_a_script_that_cannot_be_run_is_a_script_that_has_failed() -> None:
+    """Its job is held and then removed: the reason of the hold is told, and readers find the lines of a failure."""
+    progress = Progress(PLAN)
+    out, log = DagmanOut(progress, UTC), JobstateLog(progress)
+    kinds = (NodeJobKind.SUBMITTED, NodeJobKind.HELD, NodeJobKind.REMOVED)
+    event = seen(*(script(MAKE, NodePart.PRE, kind, 8) for kind in kinds), of_1="no right", of_2="removed")
+    progress.apply(START, event)
+    expected = [
+        "Running PRE script of Node make...",
+        "PRE Script of node make is held: no right",
+        "Error: Failed to execute PRE for Node make: removed",
+        "PRE Script of node make failed with status 1",
+    ]
+    assert expected == [*out.lines(START, event)][: len(expected)]
+    assert "1700000000 make PRE_SCRIPT_FAILURE - - - 1" == [*log.lines(START, event)][-1]
+    assert {MAKE: "PRE Script was removed (removed)"} == progress.failures
 
 
 def test_scripts_are_in_the_log_of_the_nodes(tmp_path: Path) -> None:
