@@ -79,8 +79,9 @@ class Following:
         return all(workflow.idle_jobs >= _MANY for workflow in self._live.values())
 
     def changed(self, number: int, decided: list[WorkflowEvent]) -> None:
-        """Something was decided about a workflow elsewhere."""
+        """Something was decided about a workflow elsewhere, and scripts may wait for another time now, or for one again."""
         self._record.write({number: decided})
+        self._tick.set()
         self._settle(number)
 
     async def follow(self) -> None:
@@ -173,8 +174,8 @@ class Following:
             times = {number: at for number, each in self._live.items() if (at := next_time(each)) is not None}
             now = time.time()
             for number, at in times.items():
-                if at <= now:
-                    self.changed(number, react(self._live[number], [], now))
+                if at <= now and (decided := react(self._live[number], [], now)):
+                    self.changed(number, decided)
             soonest = min((at for at in times.values() if at > now), default=None)
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if soonest is None else soonest - now):

@@ -99,7 +99,11 @@ def test_a_halted_workflow_and_a_deferred_script_are_told() -> None:
     run.see(NodeJobFact(NodeStep(0, 0, NodePart.PRE), 10, -1, NodeJobKind.SUBMITTED, 1))
     run.see(NodeJobFact(NodeStep(0, 0, NodePart.PRE), 10, 0, NodeJobKind.COMPLETED, 9))
     run.now += 20
-    assert "Its PRE script has asked to be run again, in 40 s (DEFER)." == said(run, 0)
+    asked = "Its PRE script has asked to be run again, in 40 s (DEFER)."
+    assert asked == said(run, 0)
+    run.see(NodeJobFact(NodeStep(1, 0, NodePart.JOB), 11, -1, NodeJobKind.SUBMITTED, 1))
+    run.feed(WorkflowHalted(by="ann"))
+    assert f"{asked} The workflow is halted (htcondor dag resume)." == said(run, 0)
     waiting = driver(Plan(names=names, starts=starts, ends=ends, weak=weak), WorkflowOptions(max_jobs=1))
     waiting.feed(WorkflowHalted(by="ann"))
     assert said(waiting, 1).endswith("The workflow is halted (htcondor dag resume).")

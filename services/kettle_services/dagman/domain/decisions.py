@@ -51,10 +51,16 @@ def react(workflow: Workflow, facts: Sequence[WorkflowEvent], now: float) -> lis
 
 
 def next_time(workflow: Workflow) -> float | None:
-    """When the next thing is to be decided although nothing happens; None: never."""
-    return min(
-        (until for step, until in workflow.deferred.values() if _may_run(workflow, step)), default=None
+    """
+    When the next thing is to be decided although nothing happens; None: never. What is over, or somebody changes, is decided about then:
+    a time that has passed, and for which nothing may be done before that, is none.
+    """
+    times = (
+        until
+        for step, until in workflow.deferred.values()
+        if _may_run(workflow, step) and _script_room(workflow, step.part)
     )
+    return min(times, default=None)
 
 
 def may_be_reused(workflow: Workflow, step: NodeStep) -> bool:
@@ -255,14 +261,19 @@ class _Deciding:
                 del workflow.unblocked[node]
 
     def _run_deferred(self) -> None:
+        """Scripts whose time has come, those first that wait longest, as far as there is room for them."""
         workflow = self._workflow
         due = [
-            step
+            (until, step)
             for step, until in workflow.deferred.values()
             if until <= self._now and _may_run(workflow, step)
         ]
-        if due:
-            again = [NodeStep(step.node, step.attempt, step.part, step.run + 1) for step in due]
+        due.sort(key=lambda each: each[0])
+        again: list[NodeStep] = []
+        for part in (NodePart.PRE, NodePart.POST):
+            steps = [step for _, step in due if step.part == part][: _script_room(workflow, part)]
+            again += [NodeStep(step.node, step.attempt, part, step.run + 1) for step in steps]
+        if again:
             self.record(ScriptsOrdered(steps=again))
 
     def _begin_scripts(self) -> None:
@@ -380,7 +391,8 @@ class _Deciding:
         if any(part.value is None or part.step.part == NodePart.JOB for part in workflow.parts_of_graph()):
             return False  # a POST script waits for its turn
         if workflow.halted:
-            return not workflow.deferred
+            waits = (step for step, _ in workflow.deferred.values() if step.node not in outside)
+            return not any(_may_run(workflow, step) for step in waits)
         counts = workflow.counts
         live = (NodeState.READY, NodeState.PRE, NodeState.QUEUED, NodeState.POST)
         return not any(counts[state] for state in live) and not workflow.unblocked
@@ -444,8 +456,19 @@ class _Deciding:
 
 
 def _may_run(workflow: Workflow, step: NodeStep) -> bool:
-    """Whether a script that waits may run again when its time has come: at the end only one of the FINAL node."""
-    return workflow.stopping is None or step.node == workflow.plan.final
+    """
+    Whether a script that waits may run again when its time has come: at the end only one of the FINAL node, and no PRE script while the
+    workflow is halted.
+    """
+    if workflow.stopping is not None:
+        return step.node == workflow.plan.final
+    return not (workflow.halted and step.part == NodePart.PRE)
+
+
+def _script_room(workflow: Workflow, part: int) -> int:
+    """How many more scripts of a part may run."""
+    most = workflow.options.max_pre if part == NodePart.PRE else workflow.options.max_post
+    return max(0, most - workflow.scripts[part]) if most else len(workflow.states)
 
 
 def _below(count: int, most: int) -> bool:

@@ -1,5 +1,7 @@
 """Why a node is where it is, in sentences."""
 
+from collections.abc import Iterator
+
 from kettle.dag.reuse import reused
 from kettle_services.dagman.domain.decisions import ORDERS
 from kettle_services.dagman.domain.workflow import Workflow
@@ -96,8 +98,7 @@ def _under_way(workflow: Workflow, node: int, cluster: int, now: float) -> list[
     kind = NodePart(part.step.part)
     what = "Its jobs" if kind is NodePart.JOB else f"Its {kind.name} script"
     if node in workflow.deferred:
-        _, until = workflow.deferred[node]
-        return [f"{what} has asked to be run again, in {max(0, until - int(now))} s (DEFER)."]
+        return [*_deferred(workflow, node, now)]
     if part.value is not None:
         after_pre = kind is NodePart.PRE and part.value == 0
         turn = _turn(workflow, node) if after_pre else _script_turn(workflow, NodePart.POST)
@@ -112,6 +113,14 @@ def _under_way(workflow: Workflow, node: int, cluster: int, now: float) -> list[
         f"{what} {verb} to be submitted by the process of the DAG job; if that is held, nothing is.",
         f"What is refused is tried again, and {workflow.started.files[0]}.lib.err has the reason.",
     ]
+
+
+def _deferred(workflow: Workflow, node: int, now: float) -> Iterator[str]:
+    step, until = workflow.deferred[node]
+    part, left = NodePart(step.part), max(0, until - int(now))
+    yield f"Its {part.name} script has asked to be run again, in {left} s (DEFER)."
+    if node != workflow.plan.final and (workflow.halted or not left):
+        yield from (each for each in _script_turn(workflow, part) if each != _SOON)
 
 
 def _script_job(workflow: Workflow, what: str, cluster: int) -> str:
