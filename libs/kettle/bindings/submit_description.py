@@ -106,7 +106,7 @@ class Submit(MutableMapping[str, str]):
 
     def _lines(self) -> str:
         return "".join(
-            f"{name} @=end\n{text}\n@end\n" if "\n" in text else f"{name} = {text}\n"
+            f"{name} @=end\n{text}\n@end\n" if "\n" in text or text.endswith("\\") else f"{name} = {text}\n"
             for name, text in self._texts.values()
         )
 

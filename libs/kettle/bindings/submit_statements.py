@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.includes import MOST_NESTED, included
+from kettle.submit.lines import joined, lines_of
 from kettle.submit.macros import Expander, substitute_self
 
 _ASSIGNMENT: Final = re.compile(r"(\+?[A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)
@@ -95,13 +96,13 @@ class _Lines(Iterator[str]):
     """The lines of a description, and of what it includes."""
 
     def __init__(self, text: str) -> None:
-        self._open = [iter(text.splitlines())]
+        self._open = [iter(lines_of(text))]
 
     def include(self, text: str) -> None:
         """Go on with this text; raises PlacelessError for one that includes itself."""
         if len(self._open) > MOST_NESTED:
             raise PlacelessError(f"more than {MOST_NESTED} sources include each other")
-        self._open.append(iter(text.splitlines()))
+        self._open.append(iter(lines_of(text)))
 
     def __next__(self) -> str:
         while self._open:
@@ -135,9 +136,7 @@ def _logical(lines: Iterator[str]) -> Iterator[str]:
         text = physical.strip()
         if not text or text.startswith("#"):
             continue
-        while text.endswith("\\"):
-            text = text[:-1] + next(lines, "").strip()
-        yield text
+        yield joined(text, lambda: next(lines, None))
 
 
 def _expander(assignments: dict[str, str]) -> Expander:

@@ -16,6 +16,7 @@ import msgspec
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.includes import MOST_NESTED, included, with_arguments
+from kettle.submit.lines import joined, lines_of
 from kettle.submit.macros import Expander, names_used, substitute_self
 from kettle.terminal.nearest_names import nearest
 
@@ -136,7 +137,7 @@ class CondorReader:
             return
         self._depth += 1
         outer = self._conditions.depth
-        lines = iter(enumerate(text.splitlines(), 1))
+        lines = iter(enumerate(lines_of(text), 1))
         for number, line in _logical(lines):
             place = Place(source, number)
             try:
@@ -230,12 +231,7 @@ def _logical(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         text = line.strip()
         if not text or text.startswith("#"):
             continue
-        while text.endswith("\\"):
-            _, following = next(lines, (0, ""))
-            text = text[:-1] + (
-                "\\" if following.lstrip().startswith("#") and following.endswith("\\") else following.strip()
-            )
-        yield number, text.strip()
+        yield number, joined(text, lambda: next(lines, (0, ""))[1])
 
 
 def _words(text: str) -> list[str]:

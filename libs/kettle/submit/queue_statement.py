@@ -14,6 +14,7 @@ from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant
 from kettle.submit.includes import NO_PROGRAMS, printed, read_bounded
 from kettle.submit.item_tables import LINES, ItemTable, headed, table_of
+from kettle.submit.lines import lines_of
 
 _KEYWORD: Final = re.compile(r"(?:^|(?<=\s))(in|from|matching)(?=[\s(\[]|$)\s*", re.IGNORECASE)
 _HEAD: Final = re.compile(
@@ -180,7 +181,7 @@ def _lines(source: str, text: str) -> list[str]:
         raise PlacelessError(
             f"cannot read the items from {source}: it is not text in UTF-8, or has a NUL in it"
         )
-    return text.removesuffix("\n").split("\n") if text else []
+    return lines_of(text)
 
 
 def _inline(first: str, more: More) -> Iterator[str]:

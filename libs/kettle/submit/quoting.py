@@ -11,8 +11,11 @@ from typing import Final
 
 from kettle.submit.errors import QuotingError
 
-_WORD: Final = re.compile(r"(?:[^\s']|'(?:[^']|'')*')+")
-_SPECIAL: Final = re.compile(r"[\s']+")
+_BLANKS: Final = " \t\r\n"
+"""What separates words, as in HTCondor: a name with a blank of another kind, U+00A0 for example, is one word."""
+_WORD: Final = re.compile(rf"(?:[^{_BLANKS}']|'(?:[^']|'')*')+")
+_SPECIAL: Final = re.compile(rf"[{_BLANKS}']+")
+_BETWEEN: Final = re.compile(rf"[{_BLANKS}]+")
 
 
 def is_v2(text: str) -> bool:
@@ -36,12 +39,12 @@ def split_v2(raw: str) -> list[str]:
     words: list[str] = []
     position = 0
     while position < len(raw):
-        if raw[position].isspace():
+        if raw[position] in _BLANKS:
             position += 1
             continue
         match = _WORD.match(raw, position)
         end = match.end() if match else position
-        if match is None or (end < len(raw) and not raw[end].isspace()):
+        if match is None or (end < len(raw) and raw[end] not in _BLANKS):
             raise QuotingError(f"the single quote is never closed: {raw[end:]}")
         words.append(_unprotected(match[0]))
         position = end
@@ -72,7 +75,7 @@ def unescape_v1(text: str) -> str:
 
 def split_v1(raw: str) -> list[str]:
     """The words of a raw V1 text."""
-    return raw.split()
+    return [word for word in _BETWEEN.split(raw) if word]
 
 
 def split_environment_v1(raw: str) -> list[str]:

@@ -16,6 +16,7 @@ from kettle.submit import commands
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError, SubmitError
 from kettle.submit.includes import MOST_NESTED, included, used
+from kettle.submit.lines import joined, lines_of
 from kettle.submit.macros import LONGEST, Expander, names_used, substitute_self
 from kettle.submit.queue_statement import Iteration, read_iteration
 
@@ -98,7 +99,7 @@ class Reader:
         programs: bool = True,
     ) -> None:
         self._programs = programs
-        self._lines = text.splitlines()
+        self._lines = lines_of(text)
         self._next = 0
         self._source = source
         self._depth = 0
@@ -174,12 +175,7 @@ class Reader:
             text = text.strip()
             if not text or text.startswith("#"):
                 continue
-            while text.endswith("\\"):
-                following = self._physical()
-                text = text[:-1] + (following or "").strip()
-                if following is None:
-                    break
-            return line, text.strip()
+            return line, joined(text, self._physical)
         return None
 
     def _physical(self) -> str | None:
@@ -267,7 +263,7 @@ class Reader:
                 f"more than {MOST_NESTED} sources include each other; does one include itself?", line
             )
         lines, following, outer = self._lines, self._next, self._source
-        self._lines, self._next, self._source = text.splitlines(), 0, source
+        self._lines, self._next, self._source = lines_of(text), 0, source
         self._depth += 1
         self._read()
         self._depth -= 1

@@ -8,6 +8,7 @@ from typing import Final
 from kettle.classad import ClassAdParseError
 from kettle.classad import parse as parse_expression
 from kettle.submit.errors import PlacelessError
+from kettle.submit.lines import joined, lines_of
 from kettle.transforms.statements import PATTERNED, Statement
 from kettle.transforms.transform import Transform
 from kettle_wire.codes import Universe
@@ -81,14 +82,13 @@ def _statements(text: str, numbers: Iterable[int]) -> Iterator[tuple[int, tuple[
     """
     Each statement as keyword and rest, with its line, or why it is none; an assignment has the keyword `=`.
     """
-    lines = zip(numbers, text.splitlines(), strict=False)
+    lines = zip(numbers, lines_of(text), strict=False)
     for line, raw in lines:
-        joined = raw.strip()
-        if not joined or joined.startswith("#"):
+        said = raw.strip()
+        if not said or said.startswith("#"):
             continue
-        while joined.endswith("\\"):
-            joined = joined[:-1] + next(lines, (0, ""))[1].strip()
-        if tagged := _TAGGED.fullmatch(joined):
+        said = joined(said, lambda: next(lines, (0, ""))[1])
+        if tagged := _TAGGED.fullmatch(said):
             body = _until(f"@{tagged[3]}", lines)
             if body is None:
                 yield line, f"the value has no end: expected a line @{tagged[3]}"
@@ -97,12 +97,12 @@ def _statements(text: str, numbers: Iterable[int]) -> Iterator[tuple[int, tuple[
                 line,
                 (tagged[1].lower(), f"{tagged[2]} {body}") if tagged[2] else ("=", f"{tagged[1]}={body}"),
             )
-        elif _ASSIGNMENT.fullmatch(joined):
-            yield line, ("=", joined)
-        elif keyword := _KEYWORD.fullmatch(joined):
+        elif _ASSIGNMENT.fullmatch(said):
+            yield line, ("=", said)
+        elif keyword := _KEYWORD.fullmatch(said):
             yield line, (keyword[1].lower(), (keyword[2] or "").strip())
         else:
-            yield line, f"'{joined[:60]}' is no statement of a transform"
+            yield line, f"'{said[:60]}' is no statement of a transform"
 
 
 def _until(end: str, lines: Iterator[tuple[int, str]]) -> str | None:

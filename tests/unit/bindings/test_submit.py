@@ -22,6 +22,10 @@ BOTH = {"executable": "/bin/$(x)", "x": "true", "+Mine": '"s"', "MY.Other": "3",
 TABLE = "executable=/bin/true\nqueue a,b from (\n1,2\n3,4\n)"
 
 
+ENDS = "\x0b\x0c\r\x1c\x1d\x1e\x85\u2028\u2029"
+"""What ends a line elsewhere."""
+
+
 def queue_set(m: Any) -> Any:
     description = m.Submit(BOTH)
     description.setQArgs("3 x in (a b)")
@@ -54,6 +58,11 @@ SAME: dict[str, Callable[[Any], Any]] = {
     "expanded, missing": lambda m: m.Submit(BOTH).expand("nope"),
     "conditions": lambda m: str(m.Submit("# c\na = 1\n\n+Foo = 3\nif true\nb=2\nelse\nb=3\nendif\nqueue")),
     "continued": lambda m: str(m.Submit("a = 1 \\\n  2\nqueue")),
+    "commented out": lambda m: [
+        list(m.Submit(text).items())
+        for text in ("a = 1 \\\n  # two \\\n 3\nb = 2\nqueue", "a = 1 \\\n#x\\\n#y\\\n  5\nqueue")
+    ],
+    "ends of lines": lambda m: [list(m.Submit(f"a = x{end}b = 3\r\nqueue").items()) for end in ENDS],
     "method": lambda m: m.Submit(BOTH).getSubmitMethod(),
     "credentials": lambda m: m.Submit(BOTH).issue_credentials(),
 }
@@ -118,6 +127,21 @@ def test_values_are_texts_numbers_paths_and_ads(tmp_path: Path) -> None:
     assert {"iwd": str(tmp_path), "n": "3", "MY.ad": "[ a = 1 ]"} == said
     text = "long @=x\none\n two\n@x\nqueue\n"
     assert {"long": "one\n two"} == dict(Submit(text)) == dict(Submit(str(Submit(text))))
+
+
+@pytest.mark.parametrize("end", [*ENDS, "\\"])
+def test_a_value_is_one_value_whatever_is_in_it(end: str) -> None:
+    """Nobody whose text is a value says anything else of the job, or of whoever submits it."""
+    description = Submit({
+        "executable": "/bin/echo",
+        "arguments": f"a{end}include : /bin/echo +Foo=7 |{end}",
+        "priority": "3",
+    })  # fmt: skip
+    (job,) = description.jobs(1)
+    between = " " if end == "\r" else end
+    args = f"a{between}include : /bin/echo +Foo=7 |{end}".strip()
+    assert (args, 3) == (job["Args"], job["JobPrio"])
+    assert "Foo" not in job
 
 
 def test_a_description_with_items_reads_back_as_itself() -> None:

@@ -5,10 +5,12 @@ V2 raw (`Arguments`, `Environment`): words separated by blanks; single quotes gr
 stand for one.  V1 (`Args`, `Env`): words separated by blanks, variables by semicolons, and no way to quote either.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 BLANKS: Final = " \t\r\n"
+_BETWEEN: Final = re.compile(f"[{BLANKS}]+")
 
 
 class QuotingError(ValueError):
@@ -64,7 +66,7 @@ def _quoted(word: str) -> str:
 
 def split_arguments_v1(text: str) -> list[str]:
     """The words of a V1 string."""
-    return text.split()
+    return [word for word in _BETWEEN.split(text) if word]
 
 
 def join_arguments_v1(words: Iterable[str]) -> str:
