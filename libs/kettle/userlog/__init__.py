@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kettle.userlog.reader import Heading, LogReader, heading
     from kettle.userlog.rendering import render
     from kettle.userlog.routed_lines import LogLine
-    from kettle.userlog.shard_follower import Checkpoint, Missing, Writer, follow
+    from kettle.userlog.shard_follower import Checkpoint, Missing, Projector, Writer, follow
     from kettle.userlog.tail import Tail
 
 __all__ = [
@@ -78,6 +78,7 @@ __all__ = [
     "LogReader",
     "Missing",
     "Other",
+    "Projector",
     "ReconnectFailed",
     "Reconnected",
     "Released",
@@ -108,6 +109,7 @@ _ELSEWHERE: Final = {
     "number_of": "event_to_ad",
     "Checkpoint": "shard_follower",
     "Missing": "shard_follower",
+    "Projector": "shard_follower",
     "Writer": "shard_follower",
     "follow": "shard_follower",
     "Form": "formats",

@@ -96,8 +96,8 @@ class UserLogProjector:
     Processes the frames of one schedd's shard in order, and returns which lines go to which files.
 
     `address` is the access point in event 000, without angle brackets, `options` are HTCondor's default options for
-    logs, `schedd` is the name in the GlobalJobId of jobs. No lines are made for the frames up to `since`; a snapshot
-    knows its own.
+    logs, `schedd` is the name in the GlobalJobId of jobs. No lines are made for the frames up to `since`, and for those that were
+    recorded up to `told_until`, microseconds since the epoch; a snapshot knows its own.
     """
 
     def __init__(
@@ -110,9 +110,11 @@ class UserLogProjector:
         options: str = "",
         schedd: str = "",
         since: int = 0,
+        told_until: int = 0,
     ) -> None:
         self._address = address
-        self._state = _decoder.decode(snapshot) if snapshot else ProjectorState(since=since)
+        begun = ProjectorState(since=since, told_until=told_until)
+        self._state = _decoder.decode(snapshot) if snapshot else begun
         self._options = options
         self._ads = JobAds(self._state.told, schedd)
         self._routes = OwnLogs() if routes is None else routes
@@ -122,6 +124,11 @@ class UserLogProjector:
     def frame(self) -> int:
         """The last frame that was fed."""
         return self._state.frame
+
+    @property
+    def at(self) -> int:
+        """When that was recorded, microseconds since the epoch; 0: nobody knows."""
+        return self._state.at
 
     @property
     def lines(self) -> int:
@@ -141,8 +148,8 @@ class UserLogProjector:
             kind, _, name = entry.stream.partition("/")
             if kind in {"cluster", "factory", "job", "claim"}:
                 lines.extend(self._lines(name, decode(entry.data), frame.at))
-        self._state.frame = frame.number
-        if frame.number <= self._state.since:
+        self._state.frame, self._state.at = frame.number, frame.at
+        if frame.number <= self._state.since or 0 < frame.at <= self._state.told_until:
             return []
         self._state.lines += len(lines)
         return lines

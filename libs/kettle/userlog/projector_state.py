@@ -125,6 +125,8 @@ class ProjectorState(msgspec.Struct):
     """Everything that a projector remembers."""
 
     frame: int = 0
+    at: int = 0
+    """When that was recorded, microseconds since the epoch; 0: an earlier version has not kept it."""
     clusters: dict[int, Cluster] = {}
     jobs: dict[str, Job] = {}
     """By `cluster.proc`."""
@@ -133,6 +135,8 @@ class ProjectorState(msgspec.Struct):
     """By cluster, the attributes of the ads of jobs whose logs contain them."""
     since: int = 0
     """No lines are made for this frame and earlier ones."""
+    told_until: int = 0
+    """No lines are made for what was recorded up to then, microseconds since the epoch."""
     lines: int = 0
     """The number of lines that were made."""
 

@@ -41,6 +41,11 @@ class Projector(Protocol[L]):
         """The last frame that was fed."""
         ...
 
+    @property
+    def at(self) -> int:
+        """When that was recorded, microseconds since the epoch; 0: nobody knows."""
+        ...
+
     def feed(self, frame: Frame) -> list[L]:
         """What this frame adds; nothing for one that was fed before."""
         ...
@@ -96,6 +101,15 @@ Missing = Callable[[int, int], AsyncIterator[Frame]]
 """
 The frames after one number and up to another, whole and without a gap, from a source that still has them.
 """
+
+
+class LogRestoredError(Exception):
+    """What is known of a log is not in it any more."""
+
+    def __init__(self, shard: str, frame: int) -> None:
+        super().__init__(
+            f"the log of {shard} was restored from an older copy: frame {frame} is another than the one that was read before"
+        )
 
 
 class Checkpoint:
@@ -205,6 +219,9 @@ async def follow(
 
     What `deliveries` repeat is passed over; what they leave out, or bring without its entries, comes from `missing`.
     What one delivery brings is written together, and it is acknowledged when its lines are in the files.
+
+    Raises:
+        LogRestoredError: the log was restored from an older copy, and goes on behind another frame than the projector knows.
     """
     since, next_at = 0, 0.0
     gathering = _Gathering(projector, writer)
@@ -212,6 +229,8 @@ async def follow(
         async for delivery in deliveries:
             for message in delivery.messages:
                 async for frame in _whole(frames.decode(message.data), projector.frame, missing):
+                    if frame.number <= projector.frame and frame.at > projector.at > 0:
+                        raise LogRestoredError(frame.shard, frame.number)
                     await gathering.take(frame)
             await gathering.write()
             await delivery.ack()

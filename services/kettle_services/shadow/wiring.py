@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from kettle import VERSION
 from kettle.bus.batching import BatchingDelay, Pacing
@@ -13,7 +14,7 @@ from kettle.bus.ports import Batch, Bus, Served, StreamSpec
 from kettle.eventsourcing.replay import head_frame, missing_frames
 from kettle.runtime import Runtime, Telemetry
 from kettle.runtime.pool_connections import join_bus
-from kettle.userlog import Checkpoint, UserLogError, UserLogProjector, Writer, follow
+from kettle.userlog import Checkpoint, Projector, UserLogError, UserLogProjector, Writer, follow
 from kettle_services.shadow.owners import Owners
 from kettle_services.shadow.projections.event_log import EventLog
 from kettle_services.shadow.projections.job_event_logs import JobAppender
@@ -111,14 +112,16 @@ async def _write_user_logs(bus: Bus, subjects: Subjects, settings: ShadowSetting
     """Write the schedd's events into the job event logs that its jobs name; never returns."""
     settings.state_path.mkdir(mode=0o700, parents=True, exist_ok=True)
     checkpoint = Checkpoint(settings.state_path / f"userlog.{settings.schedd}")
-    projector = UserLogProjector(
+    make = partial(
+        UserLogProjector,
         daemon_address(settings.nats_url, settings.schedd).strip("<>"),
         schedd=settings.schedd,
-        snapshot=checkpoint.load(),
         options=settings.default_userlog_format_options,
     )
+    projector = make(snapshot=checkpoint.load())
     shard = f"schedd.{settings.schedd}"
-    subjects.event_stream(shard)
+    if not await _is_of_log(bus, shard, projector):
+        projector = make(told_until=_told_until(projector))
     # What this process's predecessor wrote after its last checkpoint is in the files already: it is compared, not repeated.
     redelivered = await _head(bus, subjects, shard)
     writer = Writer(
@@ -152,6 +155,9 @@ async def _keep_event_log(bus: Bus, subjects: Subjects, settings: ShadowSettings
     shard = f"schedd.{settings.schedd}"
     head = await _head(bus, subjects, shard)
     log = await asyncio.to_thread(EventLog, settings, head=head)
+    if not await _is_of_log(bus, shard, log.projector):
+        log.close()
+        log = await asyncio.to_thread(EventLog, settings, head=head, told_until=_told_until(log.projector))
     try:
         frames = _frames(bus, subjects, shard, log.projector.frame, gather=BatchingDelay(GATHER_S))
         await follow(frames, log.projector, log, log, partial(missing_frames, bus, shard))
@@ -176,10 +182,37 @@ async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> 
     outbox = MailOutbox(directory, settings, head=await _head(bus, subjects, shard))
     checkpoint = Checkpoint(directory / "state")
     projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
+    if not await _is_of_log(bus, shard, projector):
+        projector = MailProjector(settings.schedd, told_until=_told_until(projector))
     frames = _frames(bus, subjects, shard, projector.frame, gather=BatchingDelay(GATHER_S))
     async with asyncio.TaskGroup() as both:
         both.create_task(Postman(outbox, settings).run())
         both.create_task(follow(frames, projector, outbox, checkpoint, partial(missing_frames, bus, shard)))
+
+
+async def _is_of_log(bus: Bus, shard: str, projector: Projector[Any]) -> bool:
+    """
+    Whether the log has the frame up to which a projector has read, and not another one of its number; waits for the owner.
+
+    It has not if it was restored from an older copy: what the projector knows of jobs may be of others that had their numbers. It reads
+    everything once more then, and tells what was recorded after what it had read.
+    """
+    if not projector.frame:
+        return True
+    if projector.frame <= await head_frame(bus, shard):
+        async with aclosing(missing_frames(bus, shard, projector.frame - 1, projector.frame)) as found:
+            if projector.at in {0, (await anext(found)).at}:
+                return True
+    _log.warning(
+        "the log was restored from an older copy, and is read again from its beginning",
+        extra={"shard": shard},
+    )
+    return False
+
+
+def _told_until(projector: Projector[Any]) -> int:
+    """Until when a projector has told what was recorded, microseconds since the epoch."""
+    return projector.at or time.time_ns() // 1000
 
 
 async def _head(bus: Bus, subjects: Subjects, shard: str) -> int:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC
 
+import msgspec
+
 from kettle.userlog import LogLine, UserLogProjector
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.attempts import ExitRecord
@@ -28,6 +30,12 @@ ASSIGNED = JobAssigned(attempt=1, claim="c#1", slot="slot1_1@ep", startd="ep")
 STARTED = JobStarted(attempt=1, pid=1, at=AT + 2.0)
 USAGE = Usage(wall=10.0, user_cpu=4.0, system_cpu=1.0, memory_kib=2049, disk_kib=50, sent=3, received=5)
 DONE = JobCompleted(attempt=1, exit=ExitRecord(code=0, at=AT + 11.0), usage=USAGE)
+
+
+def memory(projector: UserLogProjector) -> int:
+    """The bytes of what a projector remembers of jobs."""
+    state = msgspec.msgpack.decode(projector.snapshot())
+    return len(msgspec.msgpack.encode([state[name] for name in ("clusters", "jobs", "claims", "told")]))
 
 
 def cluster(

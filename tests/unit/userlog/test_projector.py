@@ -27,7 +27,7 @@ from kettle_wire.events import (
     Usage,
 )
 
-from .shard import ASSIGNED, AT, DONE, STARTED, USAGE, Shard, cluster, numbers
+from .shard import ASSIGNED, AT, DONE, STARTED, USAGE, Shard, cluster, memory, numbers
 
 
 def test_a_job_from_submission_to_its_end() -> None:
@@ -87,7 +87,7 @@ def test_no_log_no_memory() -> None:
     """Jobs without a log, and jobs whose file is relative to nothing, yield no line."""
     shard = Shard()
     assert [] == shard.feed(cluster(ad={"Iwd": "/w"}))
-    assert len(UserLogProjector("ap").snapshot()) == len(shard.projector.snapshot())
+    assert memory(UserLogProjector("ap")) == memory(shard.projector)
     assert [] == shard.feed(ASSIGNED, STARTED, DONE)
     assert [] == Shard().feed(cluster(ad={"UserLog": "relative.log"}))
 
@@ -197,13 +197,13 @@ def test_totals_over_attempts() -> None:
 def test_a_cluster_is_kept_while_one_of_its_jobs_lives() -> None:
     """State goes when the last job goes: a projector does not grow with the history."""
     shard = Shard()
-    empty = len(shard.projector.snapshot())
+    empty = memory(shard.projector)
     shard.feed(cluster(rows=2))
     shard.feed(ASSIGNED, STARTED, DONE)
-    kept = len(shard.projector.snapshot())
+    kept = memory(shard.projector)
     shard.feed(JobRemoved(), proc=1)
     assert empty < kept
-    assert empty == len(shard.projector.snapshot())
+    assert empty == memory(shard.projector)
 
 
 def test_a_frame_again_is_nothing() -> None:
@@ -351,7 +351,7 @@ def test_jobs_that_are_made_little_by_little() -> None:
     The cluster is submitted, each job when it is made; when the rest is given up, the cluster goes with its last job.
     """
     shard = Shard()
-    empty = len(shard.projector.snapshot())
+    empty = memory(shard.projector)
     [line] = shard.feed(FactorySubmitted(**msgspec.structs.asdict(cluster(rows=3))))
     assert "035 (005.-01.000) 2026-09-21 14:13:21 Cluster submitted from host: <ap:9618>\n...\n" == line.text
     assert ["000", "000"] == numbers(shard.feed(FactoryMaterialized(cluster=5, owner="a", first=0, count=2)))
@@ -361,7 +361,7 @@ def test_jobs_that_are_made_little_by_little() -> None:
     aborted, removed = shard.feed(JobRemoved(), proc=1)
     assert "009" == aborted.text[:3]
     assert "\tMaterialized 2 jobs from 3 items.\tIncomplete\n\tno more\n" in removed.text
-    assert empty == len(shard.projector.snapshot())
+    assert empty == memory(shard.projector)
 
 
 def test_a_factory_that_is_stopped_and_goes_on() -> None:

@@ -13,7 +13,7 @@ from kettle_wire.events import (
     JobRemoved,
 )
 
-from .shard import ASSIGNED, DONE, STARTED, Shard, cluster, numbers
+from .shard import ASSIGNED, DONE, STARTED, Shard, cluster, memory, numbers
 
 
 def test_the_form_is_the_jobs_own() -> None:
@@ -88,12 +88,12 @@ def test_attributes_of_the_job_with_each_event() -> None:
     for said in ("JobStatus = 1\n", "Twice = 4\n", 'SubmitHost = "<ap:9618>"\n'):
         assert said in lines[1].text
     assert "Nothing" not in lines[1].text
-    empty = len(Shard().projector.snapshot())
+    empty = memory(Shard().projector)
     lines = shard.feed(JobHeld(code=1, reason="mine"))
     assert "JobStatus = 5\n" in lines[1].text
     assert 'TriggerEventTypeName = "ULOG_JOB_HELD"\nTriggerEventTypeNumber = 12\n' in lines[1].text
     shard.feed(JobRemoved())
-    assert empty == len(shard.projector.snapshot())
+    assert empty == memory(shard.projector)
 
 
 def test_the_log_of_a_workflow() -> None:

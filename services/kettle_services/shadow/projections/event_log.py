@@ -38,13 +38,17 @@ class EventLog(Checkpoint):
     Opens the file: raises UserLogError.
     """
 
-    def __init__(self, settings: ShadowSettings, *, head: int) -> None:
-        """`head` is the newest frame: a log that begins now says nothing of it and of those before."""
+    def __init__(self, settings: ShadowSettings, *, head: int, told_until: int = 0) -> None:
+        """
+        `head` is the newest frame: a log that begins now says nothing of it and of those before.
+
+        `told_until`, microseconds since the epoch: what was saved counts no more, and what was recorded later is told.
+        """
         super().__init__(settings.state_path / f"eventlog.{settings.schedd}")
         path = settings.home_path / settings.event_log
         written = format_of(settings.event_log_format_options)
         information = names_in(settings.event_log_job_ad_information_attrs)
-        self._kept = self._begun(head)
+        self._kept = self._begun(told_until=told_until) if told_until else self._begun(since=head)
         self.projector = UserLogProjector(
             daemon_address(settings.nats_url, settings.schedd).strip("<>"),
             schedd=settings.schedd,
@@ -75,10 +79,13 @@ class EventLog(Checkpoint):
         """Hold the file no longer."""
         self._log.close()
 
-    def _begun(self, head: int) -> _Kept:
+    def _begun(self, *, since: int = 0, told_until: int = 0) -> _Kept:
         """The cursor; a new one is on the disk before the first line is."""
-        if saved := self.load():
+        if not told_until and (saved := self.load()):
             return _decoder.decode(saved)
-        new = _Kept(f"{time.time_ns()}.{os.getpid()}", UserLogProjector("", since=head).snapshot())
+        new = _Kept(
+            f"{time.time_ns()}.{os.getpid()}",
+            UserLogProjector("", since=since, told_until=told_until).snapshot(),
+        )
         super().save(_encoder.encode(new))
         return new

@@ -77,6 +77,10 @@ class State(msgspec.Struct):
     """Everything that is remembered between frames."""
 
     frame: int = 0
+    at: int = 0
+    """When that was recorded, microseconds since the epoch; 0: an earlier version has not kept it."""
+    told_until: int = 0
+    """No mail is made for what was recorded up to then."""
     clusters: dict[int, Kept] = {}
     jobs: dict[str, Ad] = {}
     """What is needed of the ads of those to which something has happened, by `cluster.proc`."""
@@ -89,15 +93,21 @@ _decoder: Final = msgspec.msgpack.Decoder(State)
 class MailProjector:
     """Fed the frames of one schedd's shard in order, it says which mails are to be sent."""
 
-    def __init__(self, schedd: str, *, snapshot: bytes = b"") -> None:
+    def __init__(self, schedd: str, *, snapshot: bytes = b"", told_until: int = 0) -> None:
+        """`told_until`: no mail is made for what was recorded up to then; a snapshot knows its own."""
         self._schedd = schedd
-        self._state = _decoder.decode(snapshot) if snapshot else State()
+        self._state = _decoder.decode(snapshot) if snapshot else State(told_until=told_until)
         self._ads: dict[int, Callable[[int, str], Ad]] = {}
 
     @property
     def frame(self) -> int:
         """The last frame that was fed."""
         return self._state.frame
+
+    @property
+    def at(self) -> int:
+        """When that was recorded, microseconds since the epoch; 0: nobody knows."""
+        return self._state.at
 
     def snapshot(self) -> bytes:
         """Everything needed to go on after `frame`."""
@@ -116,8 +126,8 @@ class MailProjector:
                 self._cut(decode(entry.data))
             elif kind == "job" and (job := JobId.parse(name)).cluster in self._state.clusters:
                 mails.extend(self._happened(job, decode(entry.data), frame.at))
-        self._state.frame = frame.number
-        return mails
+        self._state.frame, self._state.at = frame.number, frame.at
+        return [] if 0 < frame.at <= self._state.told_until else mails
 
     def _submitted(self, event: Event, at: int) -> None:
         if not isinstance(event, ClusterSubmitted):
