@@ -53,6 +53,7 @@ def doubling(expression: str) -> str:
 
 
 TEXT: Final = f'b="{"x" * LONG}"; c="{"x" * LONG}"; i="{"a," * (LONG // 2)}"; l={{{"1," * 9_999}1}};'
+GROUPS: Final = 'b="' + ("x" * 1000 + "y") * 20 + '"; g="' + r"\\1" * 20_000 + '";'
 ATTACKS: Final = {
     "texts that are made": (TEXT, each("toUpper(b)")),
     "texts that are cut": (TEXT, each("substr(b, 1)")),
@@ -63,8 +64,13 @@ ATTACKS: Final = {
     "texts that are replaced": (TEXT, often('size(replaceAll("x", b, "xxxx")) > 0')),
     "texts that are read as numbers": (TEXT, often("isError(int(b))")),
     "texts that are evaluated": (f'b="{"1+" * LONG}1"', often("eval(b) > 0")),
+    "groups that are written": (GROUPS, 'size(regexps("(.*)", b, g)) > 0'),
+    "groups that are put in place": (GROUPS, 'size(replace("(.*)", b, g)) > 0'),
+    "groups that are put in many places": (GROUPS, 'size(replaceAll("(x+)y", b, g)) > 0'),
     "lists that are written": (TEXT, often('string(l) != ""')),
     "ads that are written": (TEXT, often('string(MY) != ""')),
+    "texts in lists that are written": (TEXT, f"size(string({each('b')}))"),
+    "names in lists that are written": (f"a={{{'n' * LONG}}};", f"size(string({each('a')}))"),
     "attributes that are written": (TEXT, often('unparse(l) != ""')),
     "members that are looked at": (TEXT, often("!member(2, l)")),
     "long members": (TEXT + "m={b,b,b,b};", often('listToArgs(m) != ""')),
@@ -106,6 +112,28 @@ def test_memory_is_bounded_with_the_steps(name: str) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 64_000_000
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES.keys())
+@pytest.mark.parametrize(
+    "name",
+    [
+        "groups that are written",
+        "groups that are put in place",
+        "groups that are put in many places",
+        "texts in lists that are written",
+        "names in lists that are written",
+    ],
+)
+def test_much_that_would_be_made_of_little_is_given_up_before(engine: Engine, name: str) -> None:
+    """What a template or a list comes to is counted before it is made: a few megabytes are enough to give up."""
+    my, expression = attack(name)
+    tracemalloc.start()
+    with pytest.raises(StepsExceeded):
+        engine(expression, my, None, CONTEXT)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 << 20
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES.keys())

@@ -8,7 +8,7 @@ from kettle.classad.ad import ClassAd
 from kettle.classad.conversions import to_boolean, to_integer, to_real, to_string
 from kettle.classad.functions.registry import Function, strict
 from kettle.classad.values import Exceptional, List, Value
-from kettle.classad.weight import nodes_to_write
+from kettle.classad.weight import steps_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def text_of(value: Value, state: Evaluation) -> str | Exceptional:
     """`value` as ``string()`` writes it; writing a list or an ad counts as work before it is done."""
     if isinstance(value, List | ClassAd):
-        state.spend(nodes_to_write(value, state.steps + 1))
+        state.spend(steps_to_write(value, state.steps + 1))
     return to_string(value)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from kettle.classad.functions.pcre import Found, Pattern, TooCostly, beyond_us, compile_pattern
+from kettle.classad.evaluation import CHARS_PER_STEP
+from kettle.classad.functions.pcre import Pattern, TooCostly, beyond_us, compile_pattern
 from kettle.classad.functions.registry import Function, Strict, strict
 from kettle.classad.values import ERROR, UNDEFINED, List, Value, from_octets, octets
 
@@ -100,8 +101,9 @@ def _substituted(pattern: Pattern, text: bytes, template: bytes, options: str, s
     position = 0
     if pattern.stops_elsewhere or (pattern.forgets_groups and re.search(rb"\\[1-9]", template)):
         return ERROR
+    wanted = [int(number) for number in _GROUP.findall(template)]
     for match in pattern.finditer(text, spend=scope.state.spend):
-        replacement = _expanded(match, template)
+        replacement = _expanded(template, wanted, match.groups, scope)
         if replacement is None:
             return ERROR
         if whole:
@@ -118,13 +120,20 @@ def _substituted(pattern: Pattern, text: bytes, template: bytes, options: str, s
     return from_octets(b"".join(parts) + (text[position:] if whole else b""))
 
 
-def _expanded(match: Found, template: bytes) -> bytes | None:
-    """The template with its groups; None if it asks for one beyond the last that took part in the match."""
-    groups = match.groups
+def _expanded(
+    template: bytes, wanted: Sequence[int], groups: Sequence[bytes | None], scope: Scope
+) -> bytes | None:
+    """
+    The template with the groups that it asks for; None if one is beyond the last that took part in the match.
+
+    It counts as work before it is made: two short texts may come to gigabytes.
+    """
     last = max(number for number, group in enumerate(groups) if group is not None)
-    if any(int(number) > last for number in _GROUP.findall(template)):
+    if any(number > last for number in wanted):
         return None
-    return _GROUP.sub(lambda wanted: groups[int(wanted[1])] or b"", template)
+    made = len(template) + sum(len(groups[number] or b"") for number in wanted)
+    scope.state.spend(made // CHARS_PER_STEP)
+    return _GROUP.sub(lambda number: groups[int(number[1])] or b"", template)
 
 
 FAMILY: Final[Mapping[str, Function]] = {

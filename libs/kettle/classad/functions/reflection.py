@@ -13,7 +13,7 @@ from kettle.classad.printing import unparse, unparse_indented
 from kettle.classad.reference_analysis import children, trimmed
 from kettle.classad.scope import MAGIC, Scope
 from kettle.classad.values import ERROR, UNDEFINED, List, Stored, Value, octets
-from kettle.classad.weight import nodes_to_write
+from kettle.classad.weight import steps_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def _unparse(arguments: Sequence[Node], scope: Scope) -> Value:
     if stored is None:
         return ""
     state = scope.state
-    state.spend(nodes_to_write(stored, state.steps + 1))
+    state.spend(steps_to_write(stored, state.steps + 1))
     text = unparse_indented(as_node(stored))
     state.charge(text)
     return text
