@@ -34,9 +34,9 @@ def _pieces(text: str, separators: str) -> tuple[Stored, ...]:
     White space around such a separator belongs to it.
     """
     pieces: list[str] = []
-    start, before = 0, ""
+    start, before, apart = 0, "", frozenset(separators)  # there may be as many as the text has characters
     for position, character in enumerate(text):
-        if character not in separators:
+        if character not in apart:
             continue
         if position > start:
             pieces.append(text[start:position])
