@@ -3,12 +3,13 @@
 import os
 import re
 import sys
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from kettle.client.connections.condor_config import CondorConfig, user_identity
-from kettle_services.condor.arguments.grammar import Option, understood
+from kettle_services.condor.arguments.grammar import Option, TypedOption, understood, understood_before
 from kettle_services.condor.arguments.jobs import JobSelection
 from kettle_services.condor.connections.pool_client import client_of
 from kettle_services.condor.errors import ToolError, WordsError
@@ -69,10 +70,8 @@ def run(name: str, words: list[str]) -> int:
 
 
 def _qedit(words: list[str]) -> int:
-    wanted = _wanted(words, "condor_qedit")
-    if not wanted.chosen.anything and wanted.words:
-        wanted.chosen.take(wanted.words.pop(0))
-    changes = _changes(wanted.words)
+    wanted, rest = _edit_of(words)
+    changes = _changes(rest)
     if not changes or not wanted.chosen.anything:
         raise WordsError(
             "which jobs, and what is to be changed?  Write CLUSTER, CLUSTER.PROC or a user, then NAME VALUE"
@@ -91,6 +90,20 @@ def _qedit(words: list[str]) -> int:
     for name in attributes:
         sys.stdout.write(f'Set attribute "{name}" for {done} matching job{"s" * (done != 1)}.\n')
     return 0
+
+
+def _edit_of(words: list[str]) -> tuple[_Wanted, list[str]]:
+    """
+    Which jobs, and the names and values as they were typed: options stand before them, for a value may begin with a dash.
+    """
+    options = OPTIONS["condor_qedit"]
+    given, rest = understood_before(words, options)
+    wanted = _wanted(given)
+    if not wanted.chosen.anything and rest:
+        wanted.chosen.take(rest[0])
+        more, rest = understood_before(rest[1:], options)
+        _add(wanted, more)
+    return wanted, rest
 
 
 def _warn(acted: Acted) -> None:
@@ -124,7 +137,7 @@ def _value(name: str, text: str) -> Scalar:
 
 def _prio(words: list[str]) -> int:
     steps = [word for word in words if _STEP.fullmatch(word) and not _follows_p(words, word)]
-    wanted = _wanted([word for word in words if word not in steps], "condor_prio")
+    wanted = _wanted(understood([word for word in words if word not in steps], OPTIONS["condor_prio"]))
     for word in wanted.words:
         wanted.chosen.take(word)
     if len(steps) + bool(wanted.priority) != 1:
@@ -153,9 +166,14 @@ def _follows_p(words: list[str], word: str) -> bool:
     return at > 0 and words[at - 1].lower() in {"-p", "-priority"}
 
 
-def _wanted(words: list[str], command: str) -> _Wanted:
+def _wanted(typed: Iterable[TypedOption]) -> _Wanted:
     wanted = _Wanted(JobSelection())
-    for given in understood(words, OPTIONS[command]):
+    _add(wanted, typed)
+    return wanted
+
+
+def _add(wanted: _Wanted, typed: Iterable[TypedOption]) -> None:
+    for given in typed:
         match given.name:
             case "":
                 wanted.words.append(given.values[0])
@@ -169,7 +187,6 @@ def _wanted(words: list[str], command: str) -> _Wanted:
                 setattr(wanted, name, given.values[0])
             case _:
                 pass
-    return wanted
 
 
 def _edited(wanted: _Wanted, attributes: Ad, add_to_priority: int) -> Acted:
