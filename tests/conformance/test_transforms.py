@@ -56,6 +56,33 @@ def test_a_statement_changes_what_it_says(text: str, changed: Ad | None) -> None
     assert JOB | changed == outcome.ad
 
 
+REALS: Ad = {"X": 1.5, "Tiny": 1e-5, "L": Expr(r'{1.5, "a\\b", X =?= 2}')}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('SET A "$(MY.X)"', "1.5"),
+        ('EVALMACRO m MY.X*2\nSET A "v$(m)"', "v3.0"),
+        ('SET A "$(MY.Tiny) $(MY.Inf:none)"', "1E-05 none"),
+        ("EVALMACRO m -MY.X\nSET A $(m)", -1.5),
+        ("EVALMACRO m L\nSET A size($(m)[1])\nEVALSET A A", 3),
+    ],
+)
+def test_a_real_in_a_text_is_as_people_write_it(text: str, value: Scalar) -> None:
+    """With as many digits as it has, also in a list; a macro is read again as the value that it was made of."""
+    outcome = parse(text, source="t").apply(REALS)
+    assert outcome is not None
+    assert (value, []) == (outcome.ad["A"], outcome.complaints)
+
+
+def test_a_list_in_a_macro_is_as_people_write_it() -> None:
+    """Its reals, operators and strings."""
+    macros: dict[str, str] = {}
+    parse("EVALMACRO m L", source="t").apply(REALS, macros=macros)
+    assert {"m": r'{ 1.5,"a\\b",X =?= 2 }'} == macros
+
+
 TRICKS: Ad = {
     "X": "$(MY.X)",
     "Y": "$(MY.Y) $(n) $$(Machine) $INT(n)",

@@ -1,9 +1,9 @@
 """
-Syntax tree to text, in the three layouts of HTCondor and in one more.
+Syntax tree to text, in the three layouts of HTCondor and in two more.
 
 New syntax on one line is for display; the long form is for display and for old files; the indented layout exists
-because ``unparse()`` in an expression returns it. All three round reals to 16 digits and durations to seconds; the wire
-form is written so that parsing it gives the same value.
+because ``unparse()`` in an expression returns it. All three round reals to 16 digits and durations to seconds, and so does
+what macros have; the wire form is written so that parsing it gives the same value.
 """
 
 from __future__ import annotations
@@ -55,18 +55,20 @@ _Piece: TypeAlias = "str | tuple[Node, int]"
 
 class _Layout(msgspec.Struct, frozen=True):
     """
-    `long` spells operators, reals and strings the old way; `indented` gives every member its line.
+    `long` spells operators and reals the old way, `old_strings` strings; `indented` gives every member its line.
 
     `exact` writes every digit of reals and times.
     """
 
     long: bool = False
+    old_strings: bool = False
     indented: bool = False
     exact: bool = False
 
 
 _NEW: Final = _Layout()
-_LONG: Final = _Layout(long=True)
+_LONG: Final = _Layout(long=True, old_strings=True)
+_MACRO: Final = _Layout(long=True)
 _INDENTED: Final = _Layout(indented=True)
 _EXACT: Final = _Layout(exact=True)
 
@@ -79,6 +81,11 @@ def unparse(node: Node) -> str:
 def unparse_long(node: Node) -> str:
     """`node` as the right side of a line of the long form."""
     return _written(node, _LONG)
+
+
+def unparse_for_macros(node: Node) -> str:
+    """`node` as people write it: as in the long form, with strings that are read again in new syntax."""
+    return _written(node, _MACRO)
 
 
 def unparse_indented(node: Node) -> str:
@@ -202,7 +209,7 @@ def _scalar(value: Scalar, layout: _Layout) -> str:
         case float():
             return long_real_text(value) if layout.long and math.isfinite(value) else real_text(value)
         case str():
-            return '"' + value.replace('"', '\\"') + '"' if layout.long else quoted_string(value)
+            return '"' + value.replace('"', '\\"') + '"' if layout.old_strings else quoted_string(value)
         case Exceptional():
             return value.value
         case AbsTime():

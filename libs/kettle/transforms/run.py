@@ -16,9 +16,9 @@ from kettle.classad import (
     evaluate,
     is_true,
     parse,
-    unparse,
 )
 from kettle.classad.ad import as_node
+from kettle.classad.printing import unparse_for_macros
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import wire
@@ -214,7 +214,7 @@ def _literal(text: str) -> str:
 
 
 def _text(value: Value) -> str:
-    return unparse(as_node(value))
+    return unparse_for_macros(as_node(value))
 
 
 def _said(value: Scalar) -> str:
