@@ -26,6 +26,9 @@ SUBMITTED = ClusterSubmitted(
         ("ProcId % 2 == 1", [1, 3]),
         ('eval("Size") == 3', [3]),
         ("Unknown", []),
+        ("Size - 1", [2, 3]),
+        ("2.0", [1, 2, 3]),
+        ("Owner", []),
     ],
 )
 def test_those_that_will_meet_it(constraint: str, procs: list[int]) -> None:

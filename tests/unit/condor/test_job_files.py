@@ -7,6 +7,9 @@ import pytest
 from kettle_services.condor.arguments.jobs import JobSelection
 from kettle_services.condor.connections.job_files import ads_of_file, jobs_in_file, jobs_of_log, meant
 from kettle_services.condor.errors import ToolError
+from kettle_services.condor.printing.print_format import print_format_of
+from kettle_services.condor.printing.print_table import PrintTable
+from kettle_wire.ads.types import Ad
 from kettle_wire.jobs import JobId
 
 LOG = """\
@@ -103,6 +106,27 @@ def test_a_history_file_is_read(tmp_path: Path) -> None:
         (JobSelection(constraint="Nope > 1"), []),
     ):
         assert expected == [ad["ClusterId"] for ad in meant(ads, chosen)], chosen
+
+
+@pytest.mark.parametrize(
+    ("constraint", "chosen"),
+    [
+        ("1", True),
+        ("2.0", True),
+        ("NumJobStarts", True),
+        ("0", False),
+        ("0.0", False),
+        ('"x"', False),
+        ("undefined", False),
+        ("1/0", False),
+    ],
+)
+def test_a_number_is_a_condition(constraint: str, chosen: bool) -> None:
+    """Other than zero it holds, as a schedd chooses; so it is with WHERE of a print format."""
+    ads: list[Ad] = [{"NumJobStarts": 2}]
+    expected = ads if chosen else []
+    assert expected == meant(ads, JobSelection(constraint=constraint))
+    assert expected == PrintTable(print_format_of(f"SELECT\nOwner\nWHERE {constraint}\n")).meeting(ads)
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ Pure; nobody but the submission knows them yet.
 
 from collections.abc import Iterator
 
-from kettle.classad import ClassAd, Node, conceals, evaluate, parse, references
+from kettle.classad import ClassAd, Node, conceals, evaluate, is_true, parse, references
 from kettle.classad.reference_analysis import trimmed
 from kettle.jobs.submitted_ad import job_ads
 from kettle_wire.events.cluster import ClusterSubmitted
@@ -25,10 +25,10 @@ def meeting(constraint: str, submitted: ClusterSubmitted, at_us: int, procs: ran
         return
     first = ClassAd.from_wire(make(procs[0], ""))
     if not _differs(expression, first, submitted):
-        yield from procs if evaluate(expression, my=first) is True else ()
+        yield from procs if is_true(evaluate(expression, my=first)) else ()
         return
     for proc in procs:
-        if evaluate(expression, my=ClassAd.from_wire(make(proc, ""))) is True:
+        if is_true(evaluate(expression, my=ClassAd.from_wire(make(proc, "")))):
             yield proc
 
 

@@ -159,7 +159,7 @@ def _chosen(ads: list[Ad], constraint: str) -> list[Ad]:
         return ads
     from kettle_services.condor.printing.values import AdRow
 
-    return [ad for ad in ads if AdRow(ad).value(constraint) is True]
+    return [ad for ad in ads if AdRow(ad).meets(constraint)]
 
 
 def _table(ads: Sequence[Ad]) -> list[str]:

@@ -89,7 +89,7 @@ def meant(ads: Iterable[Ad], chosen: JobSelection) -> list[Ad]:
         ad
         for ad in ads
         if (not named or _is_named(ad, chosen))
-        and (not chosen.constraint or AdRow(ad).value(chosen.constraint) is True)
+        and (not chosen.constraint or AdRow(ad).meets(chosen.constraint))
     ]
 
 

@@ -42,7 +42,7 @@ class PrintTable:
     def meeting(self, ads: Sequence[Ad]) -> Sequence[Ad]:
         """Those that meet WHERE."""
         where = self.layout.where
-        return [ad for ad in ads if AdRow(ad).value(where) is True] if where else ads
+        return [ad for ad in ads if AdRow(ad).meets(where)] if where else ads
 
     @property
     def needed(self) -> list[str]:

@@ -63,6 +63,12 @@ class AdRow:
             return ERROR
         return None if found is UNKNOWN else found
 
+    def meets(self, condition: str) -> bool:
+        """Whether a condition holds, by what the pool's services take for true."""
+        from kettle.classad import is_true
+
+        return is_true(self.value(condition))
+
     def text(self, text: str) -> str:
         """The value as `-autoformat` prints it: strings without quotes."""
         value = self.value(text)
