@@ -1,11 +1,13 @@
 """What -autoformat and -format make of an ad."""
 
 import time
+from pathlib import Path
 
 import pytest
 
 from kettle_services.condor.printing.autoformat import Columns, format_of
 from kettle_services.condor.printing.values import AdRow, Needs, fetched, names_in
+from kettle_services.condor.start import main
 from kettle_wire.ads.types import Ad, Expr
 
 AD: Ad = {
@@ -113,3 +115,25 @@ def test_what_is_asked_for_is_what_is_needed() -> None:
     assert [["Sum"], ["Sum", "Part"], ["Sum", "Part", "Whole"]] == asked
     assert [] == Needs(["Sum"], evaluated=False).of([queue])
     assert [] == Needs([]).of([queue]), "whole ads have everything"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-af", "Foo("],
+        ["-af:r", "ClusterId", "Foo("],
+        ["-af", ""],
+        ["-format", "%s", "Owner Cmd"],
+        ["-long", "-attributes", "Owner,Cmd("],
+    ],
+)
+def test_what_cannot_be_read_is_refused(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line says so, and there is no output; a format without a conversion has nothing to be read."""
+    (ads := tmp_path / "ads").write_text("ClusterId = 12\n")
+    assert 1 == main("condor_q", ["-jobads", str(ads), *words])
+    out, errors = capsys.readouterr()
+    assert ("", 1, True) == (out, errors.count("\n"), errors.startswith("Parse error: '"))
+    assert 0 == main("condor_q", ["-jobads", str(ads), "-format", "hello\n", "Owner Cmd"])
+    assert "hello\n" == capsys.readouterr().out

@@ -8,7 +8,7 @@ from kettle.terminal.text import data_output
 from kettle_services.condor.arguments.grammar import ALL, Option, TypedOption
 from kettle_services.condor.printing.autoformat import Columns, Format, format_of
 from kettle_services.condor.printing.forms import Form, Lines
-from kettle_services.condor.printing.values import Fetch, Source, source_of
+from kettle_services.condor.printing.values import Fetch, Source, readable, source_of
 from kettle_wire.ads.types import Ad
 
 if TYPE_CHECKING:
@@ -47,16 +47,18 @@ class Printing:
         self.names: list[str] = []
 
     def read_option(self, given: TypedOption) -> bool:
-        """Whether an option says how ads are printed."""
+        """Whether an option says how ads are printed; raises ToolError where what is to be printed cannot be read."""
         match given.name:
             case "autoformat":
-                self._columns.append(Columns(given.values, given.letters))
+                self._columns.append(Columns(_readable(given.values), given.letters))
             case "format":
-                self._formats.append(format_of(*given.values))
+                found = format_of(*given.values)
+                _readable([found.text] if found.conversion else [])
+                self._formats.append(found)
             case "long" | "json" | "jsonl" | "xml":
                 self._whole = given.name
             case "attributes":
-                self.names += [name for name in given.values[0].replace(",", " ").split() if name]
+                self.names += _readable(given.values[0].replace(",", " ").split())
             case "print-format":
                 from kettle_services.condor.printing.print_format import read_print_format
 
@@ -100,3 +102,7 @@ class Printing:
         from kettle_services.condor.printing.whole_ads import FORMS
 
         return FORMS[self._whole or "long"](self.names)
+
+
+def _readable(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(readable(text, "Parse error") for text in texts)

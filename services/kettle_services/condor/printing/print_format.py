@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 
 from kettle_services.condor.errors import ToolError, do_you_mean
+from kettle_services.condor.printing.values import readable
 
 FILLERS: Final = " ?*.-_#0"
 """What `OR` can put in the place of a value that is not there."""
@@ -132,7 +133,7 @@ def print_format_of(text: str, name: str = "print-format") -> PrintFormat:
     if not section:
         raise ToolError(f"{name} is empty: a print format begins with SELECT")
     if found.where:
-        _checked(found.where, f"{name}, WHERE")
+        readable(found.where, f"{name}, WHERE")
     return found
 
 
@@ -243,7 +244,7 @@ def _column(line: str, where: str) -> Column:
             continue
         column.expression = column.expression or line[: each.start()].strip()
         _take(column, each[0], words)
-    column.expression = _checked(column.expression or line, where)
+    column.expression = readable(column.expression or line, where)
     column.heading = column.heading or column.expression
     return column
 
@@ -287,9 +288,9 @@ def _order(found: PrintFormat, line: str, where: str) -> None:
         return
     for word, descending in _ORDER.items():
         if line.endswith(f" {word}"):
-            found.order.append(Order(_checked(line.removesuffix(word).strip(), where), descending))
+            found.order.append(Order(readable(line.removesuffix(word).strip(), where), descending))
             return
-    found.order.append(Order(_checked(line, where)))
+    found.order.append(Order(readable(line, where)))
 
 
 def _summary(found: PrintFormat, line: str, where: str) -> None:
@@ -307,18 +308,3 @@ def _total(found: PrintFormat, line: str, where: str) -> None:
             f"{where}: columns stand behind SUMMARY without STANDARD or NONE, but there is '{line}'"
         )
     found.totals.append(_column(line, where))
-
-
-def _checked(expression: str, where: str) -> str:
-    from kettle_services.condor.printing.values import is_name
-
-    if not is_name(expression):
-        from kettle.classad import ClassAdParseError, parse
-
-        try:
-            parse(expression)
-        except ClassAdParseError as error:
-            raise ToolError(
-                f"{where}: '{expression}' is neither an attribute nor an expression: {error}"
-            ) from error
-    return expression

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from kettle_services.condor.errors import ToolError
 from kettle_wire.ads.types import Ad, Expr
 
 if TYPE_CHECKING:
@@ -105,6 +106,20 @@ def _context() -> "Context":
 def is_name(text: str) -> bool:
     """Whether it is the name of an attribute and nothing else."""
     return _NAME.fullmatch(text) is not None and text.lower() not in _WORDS
+
+
+def readable(text: str, where: str) -> str:
+    """The text, if it is an attribute or an expression; raises ToolError, which says where it stands."""
+    if not is_name(text):
+        from kettle.classad import ClassAdParseError, parse
+
+        try:
+            parse(text)
+        except ClassAdParseError as error:
+            raise ToolError(
+                f"{where}: '{text}' is neither an attribute nor an expression: {error}"
+            ) from error
+    return text
 
 
 def written(value: Any) -> str:
