@@ -19,12 +19,13 @@ from kettle_services.scaler.domain.leases.wishes import release, withdraw
 from kettle_services.scaler.domain.state import ScalerState
 from kettle_wire.commands.provisioner import Created, MachineLooked, MachinesFound, Trouble
 from kettle_wire.commands.scaler import Phase, Renew
-from kettle_wire.events.lease import LeaseRequested
+from kettle_wire.events.lease import LeaseGone, LeaseRequested
 from kettle_wire.leases import ErrorClass, LeaseState, MachineFound, MachineState
 from kettle_wire.worker_pools import Offer
 
 TIMERS = Timers()
-VISIBILITY = 5.0
+VISIBILITY = 30.0
+"""Longer than the first pauses between removals: a machine that is removed at once is asked for more than once before it is shown."""
 PROVIDER = "cloud"
 OFFER = Offer(name="small", provider=PROVIDER, cpus=2, memory=1000, boot=60.0)
 LIFE = 7200.0
@@ -73,6 +74,9 @@ class Leases(RuleBasedStateMachine):
     def commit(self, decision: Decision) -> None:
         """Fold what was decided, and leave what is to be done for later."""
         for stream, event in decision.changes:
+            if isinstance(event, LeaseGone):
+                handle = self.book.leases[stream.partition("/")[2]].handle
+                assert handle not in self.machines, f"{handle} is there, and its lease is over"
             self.state.apply(stream, event, self.now)
         for act in decision.acts:
             if isinstance(act, Create):
@@ -130,6 +134,25 @@ class Leases(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(self.book.leases)))
         decision = self.decision()
         release(decision, self.book.leases[name], "it is not needed", force=force)
+        self.commit(decision)
+
+    @rule(pauses=st.lists(st.sampled_from([0.5, 3.0, 20.0]), max_size=4))
+    def change_minds(self, pauses: list[float]) -> None:
+        """A machine is not wanted any more as soon as it is made, and its provider is asked how it is while it gets older."""
+        self.request(1)
+        lease = f"crowd-{self.count}"
+        self.pass_time(0.5)
+        for act in [each for each in self.pending if isinstance(each, Create) and each.order.lease == lease]:
+            self.pending.remove(act)
+            self.carry_out(act, "done")
+            self.withdraw(lease)
+            for pause in pauses:
+                self.pass_time(pause)
+                self.look(PROVIDER, f"i-{self.made}")
+
+    def withdraw(self, lease: str) -> None:
+        decision = self.decision()
+        withdraw(decision, self.book.leases[lease], "it is not needed")
         self.commit(decision)
 
     # -- the world ----------------------------------------------------------------------------------------------------
@@ -285,7 +308,8 @@ class Leases(RuleBasedStateMachine):
         if not wanted:
             return not (states or self.machines or self.book.orphans)
         doubtful = any(each.duplicates for each in self.book.leases.values()) or self.seen.absent
-        return not (self.pending or self.book.orphans or doubtful) and states <= SERVING
+        hidden = not all(map(self.shown, self.machines.values()))
+        return not (self.pending or self.book.orphans or doubtful or hidden) and states <= SERVING
 
     def honest_round(self, *, wanted: bool) -> None:
         for create in self.late:

@@ -12,6 +12,7 @@ from kettle_wire.events import decode, encode
 from kettle_wire.events.lease import (
     LeaseExtended,
     LeaseFailed,
+    LeaseGone,
     LeaseLost,
     LeaseRequested,
     OfferClosed,
@@ -282,6 +283,23 @@ def test_what_is_proven_gone_is_believed_at_once() -> None:
     for lease in leases:
         lab.gone(f"i-{lease}", proven=True)
     assert not lab.book.leases
+
+
+def test_a_young_machine_that_is_removed_is_gone_when_it_could_be_shown() -> None:
+    """Until then "gone" says nothing, however often; afterwards once is enough for what was asked to go."""
+    lab = LeaseLab()
+    [lease] = lab.request()
+    lab.after(1.0)
+    lab.made(lease)
+    lab.decide(lambda decision: withdraw(decision, lab.lease(lease), "nobody needs it"))
+    before, accepted = len(lab.events), lab.now
+    for age in (1.0, 4.0, 5.0):
+        lab.now = accepted + age
+        lab.gone(f"i-{lease}")
+        assert [] == lab.events[before:]
+    lab.now = accepted + 5.1
+    lab.gone(f"i-{lease}")
+    assert [LeaseGone] == [type(event) for event in lab.events[before:]]
 
 
 def test_a_machine_whose_end_was_noticed_is_looked_at_at_once() -> None:

@@ -244,16 +244,16 @@ def _is_proven(decision: Decision, lease: Lease, *, at_once: bool) -> bool:
         return False  # the lease ends with the last machine of its name
     if at_once:
         return True
+    if not _is_shown(decision, lease):
+        return False  # so young a machine may be there and not be shown, however often that is said
     timers, now = decision.timers, decision.now
     absence = decision.seen.absent.setdefault(lease.id, Absence(now))
-    visibility = _visibility(decision, lease.provider)
-    if not absence.gone or now - absence.at >= min(visibility, timers.look):
+    if not absence.gone or now - absence.at >= min(_visibility(decision, lease.provider), timers.look):
         absence.gone += 1
         absence.at = now
     if lease.state in LEAVING:
-        # It was asked to go, or has said that it goes: once is enough for what is old enough to have been shown.
-        return absence.gone >= _TWICE or now - lease.accepted > visibility
-    if absence.gone < _TWICE or not _is_shown(decision, lease):
+        return True  # it was asked to go, or has said that it goes: once is enough
+    if absence.gone < _TWICE:
         return False
     record = decision.book.providers.get(lease.provider)
     if record is not None and record.frozen > now:
