@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 
 class Deadline:
     """A moment `seconds` from now; on the monotonic clock, because nobody may set that one."""
 
     def __init__(self, seconds: float, *, now: Callable[[], float] = time.monotonic) -> None:
+        self.seconds: Final = seconds
         self._now = now
         self._at = now() + seconds
 

@@ -16,6 +16,7 @@ from kettle_services.provisioner.domain.bootstraps import bootstrap_of
 from kettle_services.provisioner.domain.words import without_join_tokens
 from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.join_tokens import JoinTokens
+from kettle_services.provisioner.pace import NoTurnError
 from kettle_services.provisioner.port import InDoubtError, ProviderError, SwitchesMachines, UnavailableError
 from kettle_wire.codes import RefusalCode
 from kettle_wire.commands import provisioner as commands
@@ -120,7 +121,7 @@ class Provisioner:
             provider = hosted.use()
             joining = await self._tokens.joining(order, secret=self._secret())
             bootstrap = bootstrap_of(order, joining)
-            async with hosted.pace.turn():
+            async with hosted.pace.turn(deadline):
                 fault_point("machine.ordered")
                 with self._metrics.measured(hosted.name, "create"):
                     async with asyncio.timeout(deadline.left()):
@@ -264,11 +265,12 @@ class Provisioner:
         return Trouble(error=ErrorClass.CONFIG, words=words)
 
     async def _asked(self, hosted: Hosted, name: Call, call: Callable[[], Awaitable[T]]) -> T | Trouble:
-        """One question to a provider."""
+        """One question to a provider, or one order."""
+        deadline = Deadline(self._deadline)
         try:
-            async with hosted.pace.turn():
+            async with hosted.pace.turn(deadline):
                 with self._metrics.measured(hosted.name, name):
-                    async with asyncio.timeout(self._deadline):
+                    async with asyncio.timeout(deadline.left()):
                         return await call()
         except ProviderError as error:
             return self._trouble(hosted, error)
@@ -278,10 +280,10 @@ class Provisioner:
             return Trouble(error=None, words=f"{hosted.name} did not answer within {self._deadline:.0f} s")
 
     def _trouble(self, hosted: Hosted, error: ProviderError) -> Trouble:
-        if error.error is ErrorClass.RATE:
+        if error.error is ErrorClass.RATE and not isinstance(error, NoTurnError):
             hosted.pace.slower()
         _log.warning(
-            "a provider refuses",
+            "a provider is not asked" if isinstance(error, NoTurnError) else "a provider refuses",
             extra={"provider": hosted.name, "class": error.error.value, "cause": _cut(str(error))},
         )
         return Trouble(error=error.error, words=_cut(str(error)), retry_after=error.retry_after)

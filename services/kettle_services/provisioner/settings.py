@@ -30,4 +30,4 @@ class ProvisionerSettings(Settings, frozen=True, kw_only=True, forbid_unknown_fi
     rate: Annotated[float, msgspec.Meta(gt=0, le=10_000)] = 10.0
     """Calls of one provider in a second; it is halved while the provider says that these are too many."""
     call_deadline: Seconds = 60.0
-    """Seconds for one call."""
+    """Seconds for one call; one whose turn does not come within them is not made."""

@@ -7,11 +7,12 @@ from typing import Any, Final
 import pytest
 
 from kettle.bus.ports import BusUnavailableError, RefusedError
+from kettle.retry.deadline import Deadline
 from kettle.runtime.measurements import Measurements
 from kettle.runtime.telemetry import MeasuringTelemetry, Telemetry
 from kettle_services.provisioner.hosted import Hosted
 from kettle_services.provisioner.join_tokens import JoinTokens
-from kettle_services.provisioner.pace import Pace
+from kettle_services.provisioner.pace import NoTurnError, Pace
 from kettle_services.provisioner.port import Found, InDoubtError, ProviderError, Room, UnavailableError
 from kettle_services.provisioner.service import Provisioner
 from kettle_wire.bootstrap import Bootstrap
@@ -52,6 +53,7 @@ class Cloud:
 
     def __init__(self) -> None:
         self.told: list[Bootstrap] = []
+        self.removed: list[str] = []
         self.closed = False
         self.error: Exception | None = None
 
@@ -81,6 +83,7 @@ class Cloud:
         return MachineFound(handle=handle, state=MachineState.STOPPING)
 
     async def delete(self, handle: str) -> None:
+        self.removed.append(handle)
         if handle == "i-busy":
             raise UnavailableError("409: it is being made")
 
@@ -115,8 +118,10 @@ class Iam:
         return JoinTokenMade(token="t1", pin="ab", url="http://iam", expires=0.0, position=position)
 
 
-def provisioner(cloud: Cloud, iam: Iam, telemetry: Telemetry | None = None) -> Provisioner:
-    hosted = {"cloud": Hosted("cloud", "ec2", Pace(at_once=8, rate=1000.0), cloud)}
+def provisioner(
+    cloud: Cloud, iam: Iam, telemetry: Telemetry | None = None, pace: Pace | None = None
+) -> Provisioner:
+    hosted = {"cloud": Hosted("cloud", "ec2", pace or Pace(at_once=8, rate=1000.0), cloud)}
     tokens = JoinTokens(iam, "iam", "here")
     return Provisioner(
         hosted, tokens, call_deadline=0.2, secret=lambda: "the-secret", telemetry=telemetry or Telemetry()
@@ -281,9 +286,49 @@ async def test_a_provider_that_has_too_many_calls_gets_fewer() -> None:
     pace.slower()
     assert pytest.approx(250.0) == pace.rate
     for _ in range(100):
-        async with pace.turn():
+        async with pace.turn(Deadline(60.0)):
             pass
     assert pytest.approx(1000.0) == pace.rate
+
+
+async def test_an_order_whose_turn_comes_too_late_is_not_carried_out() -> None:
+    """
+    Nothing was asked, which is certain: it is deferred, and no machine is made of which nobody knows. It is no word of the provider,
+    which gets no fewer calls for it, and who gives up takes no time of others.
+    """
+    cloud, pace = Cloud(), Pace(at_once=8, rate=2.0, clock=lambda: 0.0)
+    pace.slower()
+    first, *others = await created(provisioner(cloud, Iam(), pace=pace), "good", "b", "c", "d")
+    assert ("i-good", 1) == (first.handle, len(cloud.told))
+    troubles = [each.trouble for each in others if each.trouble is not None]
+    assert [ErrorClass.RATE] * 3 == [each.error for each in troubles]
+    assert pytest.approx([1.0] * 3, rel=0.1) == [each.retry_after for each in troubles]
+    assert pytest.approx(1.0, rel=0.1) == pace.rate
+
+
+async def test_a_question_whose_turn_comes_too_late_is_not_asked() -> None:
+    """Neither is it answered."""
+    cloud, pace = Cloud(), Pace(at_once=8, rate=1.0, clock=lambda: 0.0)
+    asked = provisioner(cloud, Iam(), pace=pace)
+    request = RemoveMachines(provider="cloud", handles=["i-1", "i-2"])
+    done = (await asked.remove(request, SCALER)).machines
+    assert ["i-1"] == cloud.removed
+    assert [ErrorClass.RATE, ErrorClass.RATE] == [each.trouble and each.trouble.error for each in done]
+
+
+async def test_a_turn_is_waited_for_until_the_deadline() -> None:
+    """Also where too many are asked at the same time, and where the time was over at the beginning."""
+    pace, began = Pace(at_once=1, rate=1000.0), 0
+    async with pace.turn(Deadline(60.0)):
+        with pytest.raises(NoTurnError):
+            async with pace.turn(Deadline(0.0)):
+                began += 1
+    with pytest.raises(NoTurnError):
+        async with pace.turn(Deadline(0.0)):
+            began += 1
+    async with pace.turn(Deadline(60.0)):
+        began += 1
+    assert 1 == began
 
 
 async def test_a_provider_that_is_not_set_up_is_a_fault_of_the_settings() -> None:
