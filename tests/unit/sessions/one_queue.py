@@ -1,11 +1,16 @@
 """A task queue over a record in memory, with its owner and its workers."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
 
+from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
+from kettle.eventsourcing.shard import Shard
+from kettle.eventsourcing.state_record import StateRecord
 from kettle_services.sessions.domain.state import SessionsState
 from kettle_services.sessions.domain.task_queues.queue import TaskQueue
 from kettle_services.sessions.task_queues.access import QueueAccess
@@ -36,22 +41,24 @@ class OneQueue:
         self, tasks: int = 0, plan: TaskPlan | None = None, *, lease: float = 60.0, ended: int = 200
     ) -> None:
         self.state = SessionsState()
-        self.shard = SimpleNamespace(frame=0, name="sessions.schedd")
+        self.shard: Any = SimpleNamespace(frame=0, name="sessions.schedd")
         self.events: list[tuple[str, Event]] = []
         self.at = 1_000.0
         self.clock = 0.0
         self.engine = QueueEngine(
             cast("Any", self), lease=lease, keep=100.0, most=ended, clock=lambda: self.clock
         )
-        access = QueueAccess(self.engine, lambda caller: caller.name == "root")
-        self.asked = QueueCommands(self.engine, access, limit=3, most=10_000)
+        self.access = QueueAccess(self.engine, lambda caller: caller.name == "root")
+        self.asked = QueueCommands(self.engine, self.access, limit=3, most=10_000)
         self.questions = WorkerQuestions(self.engine)
         self.numbers: dict[str, int] = {}
         self.plan, self.first = plan or TaskPlan(), tasks
 
     async def begun(self) -> "OneQueue":
         """With its tasks, closed."""
-        await self.carry_out(self.asked.create(CreateTaskQueue(id="c", name="fits", plan=self.plan), OWNER))
+        function = b"f" if self.plan.kind == "functions" else b""
+        create = CreateTaskQueue(id="c", name="fits", plan=self.plan, function=function)
+        await self.carry_out(self.asked.create(create, OWNER))
         if self.first:
             texts = [b"task %d" % number for number in range(1, self.first + 1)]
             await self.carry_out(
@@ -103,6 +110,32 @@ class OneQueue:
         )
         answer = await self.carry_out(self.questions.asks(request, cast("Any", None)))
         return msgspec.json.decode(answer.body, type=WorkerOrders)
+
+
+class LoggedQueue(OneQueue):
+    """One whose events are committed to a log, a moment after they are folded."""
+
+    def __init__(self, recorded: StateRecord[SessionsState], tasks: int, plan: TaskPlan | None) -> None:
+        super().__init__(tasks, plan)
+        self._recorded = recorded
+        self.state, self.shard = recorded.state, recorded.shard
+
+    def record(self, changes: Sequence[tuple[str, Event]]) -> None:
+        """Fold what is decided, and have it committed."""
+        if changes:
+            self._recorded.record(changes)
+
+
+@asynccontextmanager
+async def logged(log: MemoryLog, tasks: int = 0, plan: TaskPlan | None = None) -> AsyncIterator[LoggedQueue]:
+    """With its tasks, closed."""
+    async with Shard.own(log, "sessions.schedd", owner="test") as shard:
+        record = await StateRecord.recall(log, MemoryWorkingSet(log), shard, SessionsState(), interval=1)
+        running = asyncio.create_task(shard.run())
+        queue = LoggedQueue(record, tasks, plan)
+        await queue.begun()
+        yield queue
+        running.cancel()
 
 
 def columns(*tasks: int, failed: Sequence[int] = ()) -> TaskColumns:

@@ -108,8 +108,9 @@ class QueueEngine:
         assert after is not None, "the end of a queue does not have it forgotten"
         left = {each.number for each in after.parts}
         gone = [each.number for each in before.parts if each.number not in left] if before else []
-        if after.ended and after.plan.kind == "functions":
-            gone.append(FUNCTION)
+        ends = after.ended and not (before and before.ended)
+        if ends and after.plan.kind == "functions":
+            gone.append(FUNCTION)  # once: another event there would begin its stream once more
         changes += [(texts_stream(queue, part), TaskTextsDropped()) for part in gone]
         return changes, after
 
