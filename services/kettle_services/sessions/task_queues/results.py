@@ -44,22 +44,24 @@ class TaskResults:
         """Results behind a frame, as many as fit into an answer."""
         queue = self._access.shown(request.queue, caller)
         after, known = max(request.after, queue.followed), self._ends(queue)
-        await self._engine.record.shard.committed()
         page, after, more = await self._read(queue.id, after)
         if not page and not more and request.wait and not queue.ended:
             await self._engine.until(
                 queue.id, lambda each: bool(each.ended) or self._ends(each) != known, within=request.wait
             )
-            await self._engine.record.shard.committed()
+            queue = self._access.shown(queue.id, caller)
             page, after, more = await self._read(queue.id, after)
-        now = self._access.shown(queue.id, caller)
-        return TaskResultsPage(batches=page, after=after, more=more, queue=queue_view(now))
+        # The queue as it was before the reading: who hears that it is over has all results, or hears that there are more.
+        return TaskResultsPage(batches=page, after=after, more=more, queue=queue_view(queue))
 
     def _ends(self, queue: TaskQueue) -> int:
         return queue.totals.done + queue.totals.failed
 
     async def _read(self, queue: str, after: int) -> tuple[list[TaskBatch], int, bool]:
-        """The batches, the last frame that was looked at, and whether there are more."""
+        """
+        The batches, the last frame that was looked at, and whether there are more; all that was recorded before is looked at.
+        """
+        await self._engine.record.shard.committed()
         head = self._engine.record.shard.frame
         until = min(head, after + _FRAMES)
         found, tasks, size = list[TaskBatch](), 0, 0
@@ -95,6 +97,7 @@ class TaskResults:
             )
         if (waits := _alive(queue, task, self._engine)) is not None:
             return waits
+        await self._engine.record.shard.committed()
         head = self._engine.record.shard.frame
         async for _, batches in self._batches(queue.id, queue.followed, head):
             for batch in batches:
