@@ -1,5 +1,6 @@
 """Pieces of a task queue: tasks whose numbers follow each other and that have had the same happen to them."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -65,36 +66,49 @@ def taken(pending: Sequence[Piece], want: int) -> list[Piece]:
     return found
 
 
-def without(pieces: Sequence[Piece], tasks: Sequence[TaskRange]) -> tuple[Piece, ...]:
-    """What is left of pieces without these tasks; both may be in any order."""
-    gone = sorted((each.first, each.last) for each in tasks)
-    if not gone:
-        return tuple(pieces)
-    left: list[Piece] = []
+def shared(
+    pieces: Iterable[Piece], tasks: Iterable[TaskRange]
+) -> Iterator[tuple[Piece, list[tuple[int, int]]]]:
+    """
+    Each piece, with the first and last of what it has of these tasks, in ascending order; no task is in two pieces or two ranges.
+
+    Ranges are looked up: tasks that fail here and there come as thousands of pieces, and are reported as thousands of ranges.
+    """
+    ranges = sorted((each.first, each.last) for each in tasks)
+    lasts = [last for _, last in ranges]
     for piece in pieces:
+        own: list[tuple[int, int]] = []
+        for at in range(bisect_left(lasts, piece.first), len(ranges)):
+            first, last = ranges[at]
+            if first > piece.last:
+                break
+            own.append((max(first, piece.first), min(last, piece.last)))
+        yield piece, own
+
+
+def without(pieces: Iterable[Piece], tasks: Iterable[TaskRange]) -> tuple[Piece, ...]:
+    """What is left of pieces without these tasks; both may be in any order."""
+    left: list[Piece] = []
+    for piece, gone in shared(pieces, tasks):
         begin = piece.first
         for first, last in gone:
-            if last < begin or first > piece.last:
-                continue
             if first > begin:
                 left.append(msgspec.structs.replace(piece, first=begin, last=first - 1))
-            begin = max(begin, last + 1)
+            begin = last + 1
         if begin <= piece.last:
-            left.append(msgspec.structs.replace(piece, first=begin))
+            left.append(msgspec.structs.replace(piece, first=begin) if gone else piece)
     return tuple(left)
 
 
-def parts_of(pieces: Sequence[Piece], tasks: Sequence[TaskRange]) -> list[Piece]:
+def parts_of(pieces: Iterable[Piece], tasks: Iterable[TaskRange]) -> list[Piece]:
     """
     These tasks as the pieces have them, in the order of the pieces; those that are in none are left out.
     """
-    found: list[Piece] = []
-    for piece in pieces:
-        for each in tasks:
-            first, last = max(piece.first, each.first), min(piece.last, each.last)
-            if first <= last:
-                found.append(msgspec.structs.replace(piece, first=first, last=last))
-    return found
+    return [
+        msgspec.structs.replace(piece, first=first, last=last)
+        for piece, own in shared(pieces, tasks)
+        for first, last in own
+    ]
 
 
 def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:

@@ -1,5 +1,6 @@
 """A task queue as its events make it."""
 
+from bisect import bisect_right
 from typing import Final
 
 import msgspec
@@ -235,19 +236,14 @@ def _returned(queue: TaskQueue, event: QueueTasksReturned) -> TaskQueue:
 
 
 def _without_parts(queue: TaskQueue) -> TaskQueue:
-    gone = set(map(id, finished(queue)))
-    return (
-        replace(queue, parts=tuple(each for each in queue.parts if id(each) not in gone)) if gone else queue
-    )
-
-
-def finished(queue: TaskQueue) -> list[Part]:
-    """The parts of which no task will be run again."""
+    """Those parts are left out of which no task will be run again."""
     alive = [*queue.pending]
     for lease in queue.leases.values():
         alive += lease.pieces
-    return [
-        part
-        for part in queue.parts
-        if not any(each.first <= part.last and part.first <= each.last for each in alive)
-    ]
+    begins, needed = [each.first for each in queue.parts], set[int]()
+    for piece in alive:
+        first, last = bisect_right(begins, piece.first) - 1, bisect_right(begins, piece.last)
+        needed.update(range(first, last))
+    if len(needed) == len(queue.parts):
+        return queue
+    return replace(queue, parts=tuple(queue.parts[each] for each in sorted(needed)))
