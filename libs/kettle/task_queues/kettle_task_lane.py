@@ -30,7 +30,7 @@ TASK = struct.Struct("<II")
 RESULT = struct.Struct("<IQQhBHI")
 """Number, wall and processor time in microseconds, exit, whether output was cut, lengths of reason and output."""
 FUNCTION = 0
-"""The number under which the function comes."""
+"""The number under which the function comes, and under which it is said that it has been loaded."""
 REASON = 1000
 END_S = 5.0
 """So long a program may take to end that has closed its output."""
@@ -254,13 +254,18 @@ def main(descriptor: int, plan: dict[str, Any]) -> None:
         text = tasks.read(length)
         if number == FUNCTION:
             runner.take(text)
+            send(descriptor, RESULT.pack(FUNCTION, 0, 0, 0, 0, 0, 0))
             continue
         wall, cpu, code, reason, output = runner.run(text)
         why, cut = reason.encode("utf-8", "replace")[:REASON], len(output) > most
         data = RESULT.pack(number, wall, cpu, code, cut, len(why), min(len(output), most))
-        data += why + (output[:most] if cut else output)
-        while data:
-            data = data[os.write(descriptor, data) :]
+        send(descriptor, data + why + (output[:most] if cut else output))
+
+
+def send(descriptor: int, data: bytes) -> None:
+    """Send all of it."""
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 if __name__ == "__main__" and len(sys.argv) > 1:  # without arguments it only loads: can this Python?

@@ -32,7 +32,7 @@ TASK = struct.Struct("<II")
 RESULT = struct.Struct("<IQQhBHI")
 """Of a lane: number, wall and processor time in microseconds, exit, whether output was cut, lengths of reason and output."""
 FUNCTION = 0
-"""The number under which a lane gets the function."""
+"""The number under which a lane gets the function, and under which it says that it has loaded it."""
 MOST = 5000
 """Tasks and results of one report."""
 LARGEST = 400 * 1024
@@ -44,6 +44,8 @@ IN_LANE_S = 0.05
 MOST_IN_LANE = 500
 GRACE_S = 2.0
 """So much longer than its limit a function or line may take before its lane is killed."""
+LOAD_S = 600.0
+"""So long a lane may take to begin and to load the function, if calls have a limit that is no longer."""
 WAIT_S = 10.0
 PATIENCE_S = 10.0
 """An answer is believed to be lost that has not come so long after it could: the report is sent again."""
@@ -170,14 +172,16 @@ class Lane:
         self.out = bytearray()
         self.heard = bytearray()
         self.tasks: Deque[tuple[int, int, bytes]] = collections.deque()
-        self.since = 0.0
-        """When the first of its tasks began, or may have."""
+        self.loaded = not function
+        """It runs tasks: it has begun, and has loaded the function if there is one."""
+        self.since = time.monotonic()
+        """When the first of its tasks began, or may have; while it loads the function, when it was begun itself."""
         if function:
             self.out += TASK.pack(FUNCTION, len(function)) + function
 
     def give(self, task: tuple[int, int, bytes]) -> None:
         """One more."""
-        if not self.tasks:
+        if not self.tasks and self.loaded:
             self.since = time.monotonic()
         self.tasks.append(task)
         self.out += TASK.pack(task[1], len(task[2])) + task[2]
@@ -210,6 +214,9 @@ class Lane:
             if middle + out > len(self.heard):
                 break
             at = middle + out
+            if number == FUNCTION:
+                self.loaded, self.since = True, time.monotonic()
+                continue
             lease = self.tasks.popleft()[0]
             reason = self.heard[begin:middle].decode("utf-8", "replace") if why else ""
             found.append(Done(lease, number, wall, cpu, code, cut, reason, bytes(self.heard[middle:at])))
@@ -372,17 +379,34 @@ class Worker:
         if lane.tasks:
             lease, number, _ = lane.tasks.popleft()
             how = "signal %d" % -code if code < 0 else "exit code %d" % code
-            wall = int((time.monotonic() - lane.since) * 1e6)
-            said = why or "it has ended the process in which it ran (%s)" % how
+            wall = int((time.monotonic() - lane.since) * 1e6) if lane.loaded else 0
+            what = (
+                "it has ended the process in which it ran"
+                if lane.loaded
+                else "loading the function ended its process"
+            )
+            said = why or "%s (%s)" % (what, how)
             self.done.append(Done(lease, number, wall, 0, code or 1, 0, said, b""))
             self.waiting.extendleft(reversed(lane.tasks))
 
     def end_late_ones(self, now: float) -> None:
-        """End lanes whose task takes longer than it may; those of commands see to that themselves."""
+        """
+        End lanes whose task takes longer than it may; those of commands see to that themselves.
+
+        Where calls have a limit, loading the function has one, too: it is no call, and may take longer, but not without end.
+        """
         wall = self.plan.get("wall", 0.0)
-        if wall and self.plan.get("kind", "commands") != "commands":
-            for lane in [each for each in self.lanes if each.tasks and now - each.since > wall + GRACE_S]:
-                self.lose(lane, "it was killed after %g s, its time limit" % wall)
+        if not wall or self.plan.get("kind", "commands") == "commands":
+            return
+        for lane in [each for each in self.lanes if each.tasks]:
+            limit = wall if lane.loaded else max(wall, LOAD_S)
+            if now - lane.since > limit + GRACE_S:
+                why = (
+                    "it was killed after %g s, its time limit"
+                    if lane.loaded
+                    else "the function was not loaded in %g s"
+                )
+                self.lose(lane, why % limit)
 
     def drop(self) -> None:
         """Forget all tasks, and end what runs: they are not ours any more, or soon will not be."""
