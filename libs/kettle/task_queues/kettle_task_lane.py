@@ -41,6 +41,8 @@ BUILTIN = frozenset(
 )
 """What a shell does itself, some of it a little differently from the program of that name."""
 SHELL = "/bin/sh"
+SET_CHILD_SUBREAPER = 36
+"""Of prctl."""
 
 
 class Outcome(NamedTuple):
@@ -66,11 +68,8 @@ class Commands:
         self.wall = float(plan.get("wall", 0.0))
         self.most = int(plan.get("output", 1024))
         self.nothing = os.open(os.devnull, os.O_RDONLY)
-        self.file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the lane lives
-        self.printed = self.file.fileno()
-        fcntl.fcntl(
-            self.printed, fcntl.F_SETFL, os.O_APPEND
-        )  # a task begins at its end, wherever the last one stopped
+        self.adopts = adopts_orphans()
+        self.file = empty_file()
         self.programs: dict[str, str | None] = {}
         self.child = 0
         self.late = False
@@ -113,8 +112,8 @@ class Commands:
         self.late, begun = False, time.perf_counter_ns()
         actions = [
             (os.POSIX_SPAWN_DUP2, self.nothing, 0),
-            (os.POSIX_SPAWN_DUP2, self.printed, 1),
-            (os.POSIX_SPAWN_DUP2, self.printed, 2),
+            (os.POSIX_SPAWN_DUP2, self.file.fileno(), 1),
+            (os.POSIX_SPAWN_DUP2, self.file.fileno(), 2),
         ]
         signals = [signal.SIGALRM, signal.SIGTERM, signal.SIGPIPE]
         try:
@@ -137,12 +136,46 @@ class Commands:
 
     def output(self) -> bytes:
         """What it printed: one byte more than is kept says that there was more."""
-        size = os.fstat(self.printed).st_size
-        if not size:
-            return b""
-        found = os.pread(self.printed, self.most + 1, 0)
-        os.ftruncate(self.printed, 0)
+        shared, printed = self.has_left_some(), self.file.fileno()
+        size = os.fstat(printed).st_size
+        found = os.pread(printed, self.most + 1, 0) if size else b""
+        if shared:
+            self.file.close()
+            self.file = empty_file()
+        elif size:
+            os.ftruncate(printed, 0)
         return found
+
+    def has_left_some(self) -> bool:
+        """
+        Whether a process of the task may go on, outside of its group: what it prints is not of the next task.
+
+        A file for each task would be slower; orphans are children of this process, and one call says that there are none.
+        """
+        try:
+            while self.adopts and os.waitpid(-1, os.WNOHANG)[0]:
+                pass  # one that has ended
+        except ChildProcessError:
+            return False
+        return True
+
+
+def empty_file() -> BinaryIO:
+    """A file without a name; each write is at its end, wherever the last task stopped."""
+    file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it is closed when the next one is taken
+    fcntl.fcntl(file.fileno(), fcntl.F_SETFL, os.O_APPEND)
+    return file
+
+
+def adopts_orphans() -> bool:
+    """Become the parent of what is left by processes that this one begins; whether that can be."""
+    try:
+        from ctypes import CDLL
+
+        status: int = CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        return status == 0
+    except (ImportError, OSError, AttributeError):
+        return False  # a Python without ctypes, or no Linux
 
 
 class Functions:

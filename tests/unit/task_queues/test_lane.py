@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import select
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from kettle.task_queues.kettle_task_lane import Commands, Functions, Lines
+from kettle.task_queues.kettle_task_worker import Done, Lane
 
 
 @pytest.fixture
@@ -17,6 +20,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Comman
         """The test's own process is no lane."""
 
     monkeypatch.setattr("signal.signal", keep)
+    monkeypatch.setattr("kettle.task_queues.kettle_task_lane.adopts_orphans", lambda: False)
     monkeypatch.chdir(tmp_path)
     lane = Commands({"wall": 0.0, "output": 10})
     yield lane
@@ -58,6 +62,31 @@ def test_a_command_has_its_exit_usage_and_output(commands: Commands) -> None:
     long = commands.run(b"echo 0123456789ab")
     assert b"0123456789a" == long.output, "one byte more than is kept says that there was more"
     assert b"" == commands.run(b"true").output
+
+
+LEAVES = b"mkfifo begun go told; setsid sh -c 'echo >begun; read x <go; echo 1; echo >told' & read x <begun; echo 2"
+GOES_ON = b"echo >go; read x <told; echo 3"
+
+
+def test_what_a_task_has_left_prints_into_no_other_task(commands: Commands) -> None:
+    """A process outside of its group goes on: nobody has what it prints then."""
+    assert [b"2\n", b"3\n"] == [commands.run(each).output for each in (LEAVES, GOES_ON)]
+
+
+def test_a_lane_of_its_own_notices_what_a_task_has_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is the parent of what others leave, and has another file for the next task then."""
+    monkeypatch.chdir(tmp_path)
+    lane, found = Lane({}, sys.executable, b""), list[Done]()
+    for number, line in enumerate((LEAVES, GOES_ON, b"echo 4"), 1):
+        lane.give((1, number, line))
+    lane.flush()
+    while len(found) < 3:
+        select.select([lane.socket], [], [])
+        found += lane.results() or []
+    lane.end()
+    assert [b"2\n", b"3\n", b"4\n"] == [each.output for each in found]
 
 
 def test_a_program_that_cannot_be_started_is_the_reason(commands: Commands, tmp_path: Path) -> None:
