@@ -12,7 +12,7 @@ from kettle.testing.bus_adapters import MemoryWorld
 from kettle_services.schedd.domain.negotiation.concurrency_limits import MOST_NAMES
 from kettle_services.schedd.negotiation.advertiser import ScheddAdvertiser
 from kettle_services.schedd.settings import ScheddSettings
-from kettle_wire.ads import Ad
+from kettle_wire.ads import Ad, Scalar
 from kettle_wire.ads.daemon import SubmitterAd
 from kettle_wire.commands.schedd import MatchedSlot
 from kettle_wire.events import ClaimEnded, ClaimGranted, ClusterSubmitted, JobEdited
@@ -138,3 +138,23 @@ async def test_what_is_shown_of_a_job_is_made_again_when_the_job_is_another(tmp_
         assert 7 == pictures()[0]["JobPrio"]
         ap.recorder.queue.significant = ("Owner", "Iwd")
         assert all(one is not again for one, again in zip(first, pictures(), strict=True))
+
+
+async def test_each_of_many_autoclusters_is_shown_in_turn_beside_another_submitter(tmp_path: Path) -> None:
+    """
+    Two submitters of 300 autoclusters each: after four publications everything of both was in an ad, the most urgent in all.
+    """
+    async with schedd(tmp_path) as ap:
+        rows: list[list[Scalar]] = [[1024 + number] for number in range(300)]
+        for cluster, owner in ((2, "ada"), (3, "bob")):
+            event = ClusterSubmitted(
+                cluster=cluster, owner=owner, ad={"Cmd": "x"}, columns=["RequestMemory"], rows=rows
+            )
+            await ap.recorder.record([(f"cluster/{cluster}", event)])
+        shown, _ = await adverts(ap)
+
+        ads = [shown.submitter_ad(owner) for _ in range(4) for owner in ("ada", "bob")]
+
+        procs = [[request.ad["ProcId"] for request in ad.requests] for ad in ads if ad is not None]
+        assert all(set(range(100)) <= set(one) for one in procs)
+        assert [300, 300] == [len({proc for one in procs[which::2] for proc in one}) for which in (0, 1)]

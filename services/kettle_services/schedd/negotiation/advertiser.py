@@ -148,6 +148,7 @@ class ScheddAdvertiser:
             ad = self.submitter_ad(submitter)
             if ad is None:
                 self._queue.tally.forget(submitter)
+                self._demand.forget(submitter)
                 self._published.pop(key, None)
                 await self._bus.delete(self._subjects.ads, key)
             else:

@@ -55,9 +55,17 @@ class ResourceRequests:
         self._queue = queue
         self._requester = requester
         self._suits = suits
-        self._turn = 0
+        self._turns: dict[str, int] = {}
+        """
+        Submitter -> which of its many autoclusters come next: by a turn that all share, each would skip some permanently.
+        """
         self._pictures: dict[str, dict[int, Picture]] = {}
         """Submitter -> autocluster -> what its ad shows: of very many submitters few have another job to show."""
+
+    def forget(self, submitter: str) -> None:
+        """It has no jobs here any more."""
+        self._turns.pop(submitter, None)
+        self._pictures.pop(submitter, None)
 
     def requests(self, submitter: str) -> list[ResourceRequest]:
         """Autoclusters with jobs for which no claim is being asked, in the submitter's order."""
@@ -65,7 +73,7 @@ class ResourceRequests:
         size, crowded = 0, self._requester.limits.crowded(submitter, self._requester.asked.limits)
         room = self._requester.limits.room_to_run(submitter, self._requester.asked.jobs)
         shown, pictures = self._pictures.pop(submitter, {}), dict[int, Picture]()
-        for _, job, autocluster, count in self._shown(self._queue.demand.requests(submitter)):
+        for _, job, autocluster, count in self._shown(submitter):
             open_count = min(count - self._requester.asked.jobs[submitter, autocluster], room)
             if (
                 open_count > 0
@@ -98,12 +106,13 @@ class ResourceRequests:
     def _suit(self, job: JobId) -> bool:
         return self._suits is None or self._suits(job)
 
-    def _shown(self, requests: list[Request]) -> list[Request]:
+    def _shown(self, submitter: str) -> list[Request]:
         """
         Of very many requests the most urgent ones, and by turns some of the others: what is never shown never runs.
         """
+        requests = self._queue.demand.requests(submitter)
         if len(requests) <= _LIST:
             return requests
         first, others = requests[: _LIST // 2], requests[_LIST // 2 :]
-        self._turn = (self._turn + _LIST // 2) % len(others)
-        return first + (others[self._turn :] + others[: self._turn])[: _LIST // 2]
+        turn = self._turns[submitter] = (self._turns.get(submitter, 0) + _LIST // 2) % len(others)
+        return first + (others[turn:] + others[:turn])[: _LIST // 2]
