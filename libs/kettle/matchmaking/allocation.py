@@ -20,7 +20,7 @@ from kettle.matchmaking.candidates import NO_RANKS, Candidates, Ranking, Ranks, 
 from kettle.matchmaking.concurrency_limits import Concurrency, LimitRules, Uses, WantedLimits
 from kettle.matchmaking.demands import Allocation, Demand, Grant, Limit, Unmet
 from kettle.matchmaking.gangs import Place, Places
-from kettle.matchmaking.hierarchy import GroupShare, Hierarchy, Policy
+from kettle.matchmaking.hierarchy import GroupShare, Hierarchy, Policy, Spent
 from kettle.matchmaking.request import Request, quantized
 from kettle.matchmaking.shares import Claimant, Purse, limits, ordered
 from kettle.matchmaking.slots import Offer
@@ -326,10 +326,11 @@ def allocate(
         sharing.run(list(known), pie, math.inf)
     else:
         uses = {name: one.used for name, one in known.items()}
-        wanted = {name: sum(one.wanted(offer.core) for one in queues.get(name, ())) for name in known}
+        wanted = {name: sharing.wanted(name) for name in known}
         hierarchy = Hierarchy(groups, pie=pie, used={**uses, **(used or {})}, wanted=wanted, context=context)
         sharing.refuse()
-        shares = hierarchy.share(sharing.run)
+        # Nobody has to make room for what is only left over.
+        shares = hierarchy.share(sharing.run, rest=offer.tenants is None)
     everything = [one for queue in queues.values() for one in queue]
     return Allocation(
         grants=[grant for one in everything for grant in one.grants],
@@ -368,11 +369,16 @@ class _Sharing:
         given = {name: self._used[name] - one.used for name, one in self._claimants.items()}
         return {name: weight for name, weight in given.items() if weight}
 
-    def run(self, members: Sequence[str], pie: float, room: float) -> float:
+    def wanted(self, name: str) -> float:
+        """What a submitter wants besides what it has, as far as its ceiling lets it have it."""
+        wants = sum(one.wanted(self._offer.core) for one in self._queues.get(name, ()))
+        return min(wants, max(0.0, self._claimants[name].ceiling - self._used[name]))
+
+    def run(self, members: Sequence[str], pie: float, room: float) -> Spent:
         """
         The round of the floors, then rounds as long as they give something, until all together have taken the `room`.
 
-        What they took; `pie` is what their shares are parts of.
+        `pie` is what their shares are parts of.
 
         HTCondor begins a round in each cycle; here the next one follows at once, so no slot waits for it.
         """
@@ -397,7 +403,9 @@ class _Sharing:
             for one in (one for name in members for one in self._queues.get(name, ())):
                 if not one.stuck:
                     one.stop("quota")
-        return sum(self._used[name] for name in members) - before
+        # Who preempts is served once, up to its share: it may have nothing that it did not take.
+        wanted = 0.0 if self._offer.tenants is not None else sum(map(self.wanted, members))
+        return Spent(sum(self._used[name] for name in members) - before, wanted)
 
     def _round(self, names: list[str]) -> bool:
         """

@@ -6,7 +6,7 @@ What a submitter of the group gets then is a matter of shares; here it is one ca
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,9 +20,18 @@ SORT: Final = (
 )
 """GROUP_SORT_EXPR: the starving first, those without a quota late, those without a group last."""
 
-Spend: TypeAlias = Callable[[Sequence[str], float, float], float]
+
+class Spent(NamedTuple):
+    """What some submitters took together, in slot weights."""
+
+    taken: float
+    wanted: float
+    """No less than what they would take besides if they might."""
+
+
+Spend: TypeAlias = Callable[[Sequence[str], float, float], Spent]
 """
-(submitters, pie, room): serve these in proportion to their shares of the pie, up to the room; what they took.
+(submitters, pie, room): serve these in proportion to their shares of the pie, up to the room.
 """
 
 
@@ -83,18 +92,23 @@ class Hierarchy:
         for name, weight in used.items():
             self._use(tree.number_of(name), weight)
         self._members: list[list[str]] = [[] for _ in tree.groups]
-        self._requested = list(self._used)
+        self._open = [0.0] * len(tree)
+        """What its submitters want besides what they have."""
+        self._refused = [0.0] * len(tree)
+        """What a group was offered and did not take."""
         for name, weight in wanted.items():
             number = tree.number_of(name)
-            self._requested[number] += weight
+            self._open[number] += weight
             self._members[number].append(name)
+        self._requested = [used + more for used, more in zip(self._used, self._open, strict=True)]
         self._allotted = fair_share(tree, self._quotas, self._requested)
 
-    def share(self, spend: Spend) -> list[GroupShare]:
+    def share(self, spend: Spend, *, rest: bool = True) -> list[GroupShare]:
         """
         Serve the groups, those that need it most first, until nobody can use what others leave; how they stand then.
 
-        What a group could not use goes back, and is shared out among the others.
+        What a group could not use goes back, and is shared out among the others. With `rest`, what is too little for a job of
+        any of them as it is divided is for one after the other.
         """
         wanted = list(self._requested)
         for turn in range(max(1, self.policy.rounds)):
@@ -104,14 +118,20 @@ class Hierarchy:
                 self._serve(number, spend)
             if not self._hand_back(wanted):
                 break
+        if rest:
+            self._serve_rest(spend)
         self._regroup(spend)
         return self._shares()
 
     def _serve(self, number: int, spend: Spend) -> None:
         room = min(self._allotted[number] - self._used[number], self._room_in(number))
         if self._members[number] and room > self._nothing:
-            pie = min(self._pie, self._allotted[number])
-            self._use(number, spend(self._members[number], pie, room))
+            self._spend(number, spend, self._allotted[number], room)
+
+    def _spend(self, number: int, spend: Spend, pie: float, room: float) -> None:
+        taken, self._open[number] = spend(self._members[number], min(self._pie, pie), room)
+        self._refused[number] = room - taken
+        self._use(number, taken)
 
     def _use(self, number: int, weight: float) -> None:
         self._used[number] += weight
@@ -135,13 +155,36 @@ class Hierarchy:
         return LITTLE * max(1.0, self._pie)
 
     def _hand_back(self, wanted: list[float]) -> bool:
-        """Have groups that could not use what they had want no more than they use; whether there are any."""
-        back = False
-        for number, used in enumerate(self._used):
-            if self._allotted[number] - used > self._nothing and wanted[number] > used:
-                wanted[number] = used
-                back = True
-        return back
+        """
+        Have groups that could not use what they had want no more than they use; whether there are any.
+
+        First those that have too few jobs for it: only if there are none, those that have too little for their next job,
+        which may be less than that because it was allotted to others.
+        """
+        unused = [has - used for has, used in zip(self._allotted, self._used, strict=True)]
+        left = [
+            number
+            for number, used in enumerate(self._used)
+            if unused[number] > self._nothing and wanted[number] > used
+        ]
+        done = [number for number in left if unused[number] - self._open[number] > self._nothing]
+        for number in done or left:
+            wanted[number] = self._used[number]
+        return bool(left)
+
+    def _serve_rest(self, spend: Spend) -> None:
+        """
+        Serve groups once more with all that is left.
+
+        Of a surplus each is allotted a part, and if none of these parts is enough for a job, their sum may be.
+        """
+        self._allotted = [min(both) for both in zip(self._allotted, self._used, strict=True)]
+        for number in self._ordered():
+            room = min(self._room_in(number), self._pie - self._subtree_used[0])
+            if self._open[number] > self._nothing and room - self._refused[number] > self._nothing:
+                before = self._used[number]
+                self._spend(number, spend, before + room, room)
+                self._allotted[number] += self._used[number] - before
 
     def _regroup(self, spend: Spend) -> None:
         """
@@ -151,7 +194,7 @@ class Hierarchy:
         members = [name for number in groups for name in self._members[number]]
         room = self._pie - self._subtree_used[0]
         if members and room > self._nothing:
-            self._use(0, spend([*self._members[0], *members], self._pie, room))
+            self._use(0, spend([*self._members[0], *members], self._pie, room).taken)
 
     def _ordered(self) -> list[int]:
         return sorted(range(len(self._tree)), key=lambda number: (self._key(number), number))

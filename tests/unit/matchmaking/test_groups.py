@@ -23,7 +23,7 @@ from kettle.matchmaking import (
     allocate,
 )
 from kettle.matchmaking.groups import NO_GROUPS
-from kettle.matchmaking.hierarchy import Hierarchy
+from kettle.matchmaking.hierarchy import Hierarchy, Spent
 from kettle.matchmaking.quotas import assign, divided, fair_share
 from kettle_wire.ads import Expr
 
@@ -272,6 +272,73 @@ def test_what_a_group_cannot_use_goes_back_in_the_same_cycle() -> None:
     assert {"a.ada": 6, "b.eve": 6} == shared(tree, 12, demand("a.ada", cpus=3), demand("b.eve"))[0]
 
 
+@pytest.mark.parametrize(
+    ("cores", "parts", "cpus", "have"),
+    [
+        (9, {"a": 0.5, "b": 0.5}, 1, {"a.ada": 5, "b.ada": 4}),
+        (48, {"a": 0.4, "b": 0.4, "c": 0.2}, 8, {"a.ada": 24, "b.ada": 16, "c.ada": 8}),
+    ],
+)
+def test_what_is_too_little_for_a_job_of_each_is_enough_for_one(
+    cores: int, parts: dict[str, float], cpus: int, have: dict[str, float]
+) -> None:
+    """
+    Quotas of 4.5 and 4.5 cores, of which each can use 4: the ninth core is for one of them.  19.2, 19.2 and 9.6 for jobs of 8.
+    """
+    tree = Tree({name: dynamic(part) for name, part in parts.items()}, accept_surplus=True)
+    wants = [demand(f"{name}.ada", 10, cpus) for name in parts]
+    assert have == shared(tree, cores, *wants)[0]
+
+
+def test_what_is_too_little_for_a_job_is_for_nobody_whose_quota_is_reached() -> None:
+    """
+    With 4.5 cores each, both have 4; only b accepts surplus, so the ninth core is for b, also if a comes first.
+    """
+    tree = Tree({"a": dynamic(0.5), "b": dynamic(0.5, accept_surplus=True)})
+    assert {"a.ada": 4, "b.ada": 5} == shared(tree, 9, demand("a.ada"), demand("b.ada"))[0]
+
+
+def test_who_cannot_use_a_part_of_a_core_has_its_part_of_the_surplus() -> None:
+    """
+    With a = b = 30.5 and c = 39, whose jobs suit no slot: a and b have 30 each, then half of the other 40 each.
+    """
+    tree = Tree({"a": static(30.5), "b": static(30.5), "c": static(39)}, accept_surplus=True)
+    nowhere = ClassAd.from_wire({"RequestMemory": 128, "RequestDisk": 1024, "Requirements": Expr("false")})
+    wants = demand("a.ada"), demand("b.bob"), msgspec.structs.replace(demand("c.eve"), job=nowhere)
+    assert {"a.ada": 50, "b.bob": 50} == shared(tree, 100, *wants)[0]
+
+
+@given(
+    cores=st.integers(1, 40),
+    parts=st.lists(st.integers(0, 10).map(float), min_size=3, max_size=3),
+    surplus=st.lists(st.booleans(), min_size=3, max_size=3),
+    counts=st.lists(st.integers(0, 30), min_size=3, max_size=3),
+)
+def test_no_core_is_free_while_somebody_may_have_it(
+    cores: int, parts: list[float], surplus: list[bool], counts: list[int]
+) -> None:
+    """
+    With jobs of one core: either all are used, or those who accept surplus have no jobs left and the others have their quotas.
+    What groups are said to be allotted is what they have at least, and no more than the pool together.
+    """
+    rules = {
+        name: static(part + 0.5, accept_surplus=accepts)
+        for name, part, accepts in zip("abc", parts, surplus, strict=True)
+    }
+    tree = Tree(rules)
+    names = [f"{name}.ada" for name in rules]
+    wants = [demand(name, count) for name, count in zip(names, counts, strict=True) if count]
+    taken, allocation = shared(tree, cores, *wants)
+    assert sum(group.allotted for group in allocation.groups) <= cores + 1e-6
+    assert all(group.used <= group.allotted + 1e-6 for group in allocation.groups)
+    free = cores - sum(taken.values())
+    quotas = assign(tree, cores).own[1:]
+    for name, count, quota, accepts in zip(names, counts, quotas, surplus, strict=True):
+        has = taken.get(name, 0.0)
+        assert accepts or has <= quota + 1e-6
+        assert free < 1 or has == count or (not accepts and has + 1 > quota)
+
+
 def test_what_runs_counts_also_of_who_wants_nothing_more() -> None:
     """
     With a = 6 of 10: bob, who wants nothing, has 4 of them, so ada has 2; 4 of the 6 free cores are for who is in no group.
@@ -306,7 +373,7 @@ def test_many_groups_below_one_cost_in_proportion() -> None:
         tree = Tree(rules)
         asks = {f"a.{n}.ada": 2.0 for n in range(children)}
         view = Hierarchy(Policy(tree), pie=float(children), used={}, wanted=asks, context=NOTHING)
-        return calls(lambda: view.share(lambda names, pie, room: room))
+        return calls(lambda: view.share(lambda names, pie, room: Spent(room, 0.0)))
 
     assert work(200) < 2.5 * work(100)
 
