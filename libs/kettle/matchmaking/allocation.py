@@ -174,10 +174,15 @@ class _Open:
         """There is nothing for it, because of a limit."""
         self.capped, self.limit = True, limit
 
-    def wanted(self, weight: float) -> float:
-        """What all of its jobs would count for, if a core counts for so much."""
-        cores = self.request.fixed.get("Cpus", 1.0)
-        return 0.0 if self.stuck else self.left * weight * float(quantized("Cpus", cores))
+    def wanted(self, offer: Offer) -> float:
+        """
+        What all of its jobs count for at most, in any of the slots: of less than one counts for it would have nothing.
+        """
+        if self.stuck:
+            return 0.0
+        cores = self.request.fixed.get("Cpus")  # else it depends on the slot
+        each = offer.most(None if cores is None else float(quantized("Cpus", cores)))
+        return each * self.left * (self.demand.nodes + self.demand.more) / self.demand.nodes
 
     def _affords(self, offer: Offer, purse: Purse) -> bool:
         """Whether the purse could pay for a job on the cheapest slot."""
@@ -371,7 +376,7 @@ class _Sharing:
 
     def wanted(self, name: str) -> float:
         """What a submitter wants besides what it has, as far as its ceiling lets it have it."""
-        wants = sum(one.wanted(self._offer.core) for one in self._queues.get(name, ()))
+        wants = sum(one.wanted(self._offer) for one in self._queues.get(name, ()))
         return min(wants, max(0.0, self._claimants[name].ceiling - self._used[name]))
 
     def run(self, members: Sequence[str], pie: float, room: float) -> Spent:

@@ -58,7 +58,7 @@ class GroupShare(msgspec.Struct, frozen=True, kw_only=True):
     accept_surplus: bool
     autoregroup: bool
     requested: float
-    """What its submitters used and wanted when the cycle began."""
+    """What its submitters used when the cycle began, and what the jobs that waited then might count for at most."""
     allotted: float
     """What they may have, with surplus."""
     used: float

@@ -114,9 +114,7 @@ class Offer:
         self._alike = bool(self.partitionable[self.rows].all()) and len(np.unique(offered)) <= 1
         self.smallest = float(offered.min(initial=math.inf))
         """The least that can be taken: a core of a partitionable slot, or a whole slot."""
-        counted = float(cores[rows].sum())
-        self.core = float(whole[rows].sum()) / counted if counted else 1.0
-        """What a core counts for, on average."""
+        self._most = self._most_of(offered)
         self.exhausted = 0
         """How many slots have had their last core given away since."""
         self._least = -1, math.inf, math.inf
@@ -147,6 +145,26 @@ class Offer:
     def cost(self, cores: float) -> float | None:
         """What so many cores count for, if that is the same in all slots; None: it is not."""
         return float(self._weights[self.rows[0]]) * cores if self._alike and len(self.rows) else None
+
+    def _most_of(self, offered: Reals) -> tuple[float, float, float]:
+        """
+        The largest weight of a core, of all of a partitionable slot, and of any other slot; of a core 1 if there are no slots.
+        """
+        divided = self.partitionable[self.rows]
+        core, cores = offered[divided], self.free["Cpus"][self.rows[divided]]
+        largest = float((core * cores).max(initial=0.0))
+        whole = float(offered[~divided].max(initial=0.0))
+        return float(core.max(initial=0.0)) if len(offered) else 1.0, largest, whole
+
+    def most(self, cores: float | None) -> float:
+        """
+        What a job of so many cores counts for at most in any slot that was offered; None: as many as the slot says.
+
+        One that counts for nothing anywhere is taken for one of 1: who wants nothing is not served.
+        """
+        core, largest, whole = self._most
+        divided = (largest or core) if cores is None else core * cores
+        return max(divided, whole) or 1.0
 
     def least(self, cores: float) -> float:
         """What so many cores count for where that is least of all slots that are left."""

@@ -225,9 +225,9 @@ def offer(cores: int) -> Offer:
     return Offer(table, table.all_rows)
 
 
-def demand(submitter: str, count: int = 1000, cpus: int = 1) -> Demand:
+def demand(submitter: str, count: int = 1000, cpus: int | Expr = 1, suits: str = "true") -> Demand:
     job = ClassAd.from_wire(
-        {"RequestCpus": cpus, "RequestMemory": 128, "RequestDisk": 1024, "Requirements": Expr("true")}
+        {"RequestCpus": cpus, "RequestMemory": 128, "RequestDisk": 1024, "Requirements": Expr(suits)}
     )
     return Demand(submitter=submitter, schedd="ap", autocluster=1, count=count, job=job)
 
@@ -303,8 +303,7 @@ def test_who_cannot_use_a_part_of_a_core_has_its_part_of_the_surplus() -> None:
     With a = b = 30.5 and c = 39, whose jobs suit no slot: a and b have 30 each, then half of the other 40 each.
     """
     tree = Tree({"a": static(30.5), "b": static(30.5), "c": static(39)}, accept_surplus=True)
-    nowhere = ClassAd.from_wire({"RequestMemory": 128, "RequestDisk": 1024, "Requirements": Expr("false")})
-    wants = demand("a.ada"), demand("b.bob"), msgspec.structs.replace(demand("c.eve"), job=nowhere)
+    wants = demand("a.ada"), demand("b.bob"), demand("c.eve", suits="false")
     assert {"a.ada": 50, "b.bob": 50} == shared(tree, 100, *wants)[0]
 
 
