@@ -70,7 +70,9 @@ REALS: Ad = {"X": 1.5, "Tiny": 1e-5, "L": Expr(r'{1.5, "a\\b", X =?= 2}')}
     ],
 )
 def test_a_real_in_a_text_is_as_people_write_it(text: str, value: Scalar) -> None:
-    """With as many digits as it has, also in a list; a macro is read again as the value that it was made of."""
+    """
+    With as many digits as it has, also in a list; a macro is read again as the value that it was made of.
+    """
     outcome = parse(text, source="t").apply(REALS)
     assert outcome is not None
     assert (value, []) == (outcome.ad["A"], outcome.complaints)

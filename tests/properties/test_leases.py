@@ -138,7 +138,9 @@ class Leases(RuleBasedStateMachine):
 
     @rule(pauses=st.lists(st.sampled_from([0.5, 3.0, 20.0]), max_size=4))
     def change_minds(self, pauses: list[float]) -> None:
-        """A machine is not wanted any more as soon as it is made, and its provider is asked how it is while it gets older."""
+        """
+        A machine is not wanted any more as soon as it is made, and its provider is asked how it is while it gets older.
+        """
         self.request(1)
         lease = f"crowd-{self.count}"
         self.pass_time(0.5)

@@ -19,7 +19,9 @@ _CHARS_PARSED: Final = 4
 
 
 def steps_to_write(value: Value | Node, most: int) -> int:
-    """The nodes of the text of a value, and the long texts and names in them; counted no further than `most`."""
+    """
+    The nodes of the text of a value, and the long texts and names in them; counted no further than `most`.
+    """
     count = 0
     pending: list[Stored | Expr] = [value]
     while pending and count < most:

@@ -1,4 +1,6 @@
-"""The lines of what people write: descriptions, configuration, transforms; and how one goes on in the next."""
+"""
+The lines of what people write: descriptions, configuration, transforms; and how one goes on in the next.
+"""
 
 from collections.abc import Callable
 

@@ -79,7 +79,9 @@ class Following:
         return all(workflow.idle_jobs >= _MANY for workflow in self._live.values())
 
     def changed(self, number: int, decided: list[WorkflowEvent]) -> None:
-        """Something was decided about a workflow elsewhere, and scripts may wait for another time now, or for one again."""
+        """
+        Something was decided about a workflow elsewhere, and scripts may wait for another time now, or for one again.
+        """
         self._record.write({number: decided})
         self._tick.set()
         self._settle(number)

@@ -19,7 +19,9 @@ _RECOVERY: Final = 1.02
 
 
 class NoTurnError(ProviderError):
-    """The time of a call was over before its turn: nothing was asked, and the provider has not said that anything is too much."""
+    """
+    The time of a call was over before its turn: nothing was asked, and the provider has not said that anything is too much.
+    """
 
     def __init__(self, within: float, *, retry_after: float = 0.0) -> None:
         super().__init__(

@@ -1,4 +1,6 @@
-"""What is written for people after the log was restored from an older copy, while the shadow's own files were not."""
+"""
+What is written for people after the log was restored from an older copy, while the shadow's own files were not.
+"""
 
 import asyncio
 import getpass
@@ -37,7 +39,9 @@ def removed(cluster: int) -> Recorded:
 
 @asynccontextmanager
 async def pool(place: Path, recorded: Sequence[tuple[int, Recorded]]) -> AsyncGenerator[tuple[Side, Shard]]:
-    """A bus and a log with these events, each of a time, in which a shadow runs whose files are in a place."""
+    """
+    A bus and a log with these events, each of a time, in which a shadow runs whose files are in a place.
+    """
     side = Side(MemoryServer(), Path(tempfile.mkdtemp(dir=place)))
     await side.schedd.serve()
     log, subjects = MemoryLog(), Subjects(POOL)

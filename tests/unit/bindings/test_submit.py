@@ -131,7 +131,7 @@ def test_values_are_texts_numbers_paths_and_ads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", [*ENDS, "\\"])
 def test_a_value_is_one_value_whatever_is_in_it(end: str) -> None:
-    """Nobody whose text is a value says anything else of the job, or of whoever submits it."""
+    """Nobody whose text is a value says anything else of the job, or of who submits it."""
     description = Submit({
         "executable": "/bin/echo",
         "arguments": f"a{end}include : /bin/echo +Foo=7 |{end}",

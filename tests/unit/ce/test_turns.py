@@ -1,4 +1,6 @@
-"""Routes that share jobs go on where they were: after each decision, a restart, and when old decisions are forgotten."""
+"""
+Routes that share jobs go on where they were: after each decision, a restart, and when old decisions are forgotten.
+"""
 
 from collections import Counter
 

@@ -126,7 +126,9 @@ def test_memory_is_bounded_with_the_steps(name: str) -> None:
     ],
 )
 def test_much_that_would_be_made_of_little_is_given_up_before(engine: Engine, name: str) -> None:
-    """What a template or a list comes to is counted before it is made: a few megabytes are enough to give up."""
+    """
+    What a template or a list comes to is counted before it is made: a few megabytes are enough to give up.
+    """
     my, expression = attack(name)
     tracemalloc.start()
     with pytest.raises(StepsExceeded):

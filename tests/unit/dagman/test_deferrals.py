@@ -111,7 +111,9 @@ def test_what_a_service_wanted_to_run_later_is_not_waited_for_at_the_end() -> No
 
 
 def test_old_recordings_in_which_the_final_node_went_on_mean_what_they_meant() -> None:
-    """After an abort its PRE script was not put off, and its POST script followed: nothing of it is left to be put off."""
+    """
+    After an abort its PRE script was not put off, and its POST script followed: nothing of it is left to be put off.
+    """
     codes = {(0, NodePart.JOB): [3], (FINAL, NodePart.PRE): [9]}
     rules: dict[str, Any] = {"final": FINAL, "aborts": {0: AbortRule(3)}, "post": {FINAL: None}}
     run = driver(codes, pre={FINAL: Deferral(9, 60)}, limits=WorkflowOptions(always_run_post=True), **rules)
@@ -126,7 +128,9 @@ def test_old_recordings_in_which_the_final_node_went_on_mean_what_they_meant() -
 
 
 def halted(*, post: bool = False) -> Driver:
-    """Node A waits for its script to run again, 60 s after the start, and the job of B still runs; then it is halted."""
+    """
+    Node A waits for its script to run again, 60 s after the start, and the job of B still runs; then it is halted.
+    """
     rule: dict[str, Any] = {"post" if post else "pre": {0: Deferral(9, 60)}}
     part = NodePart.POST if post else NodePart.PRE
     run = driver({}, **rule)

@@ -30,7 +30,9 @@ class SlowLog(MemoryLog):
 
 
 async def test_the_function_of_a_queue_is_dropped_once() -> None:
-    """Whatever is said to a queue that is over: its stream has ended, and what came there would begin another one."""
+    """
+    Whatever is said to a queue that is over: its stream has ended, and what came there would begin another one.
+    """
     log, report = MemoryLog(), AuditReport.empty()
     async with logged(log, 1, TaskPlan(kind="functions")) as one:
         [lease] = (await one.says("7.0", want=1)).leases
@@ -50,7 +52,9 @@ async def test_the_function_of_a_queue_is_dropped_once() -> None:
 
 
 async def test_who_hears_that_a_queue_is_over_has_all_results() -> None:
-    """The last one is recorded while the log is read: this page or the next one has it, and the reader is told to go on."""
+    """
+    The last one is recorded while the log is read: this page or the next one has it, and the reader is told to go on.
+    """
     log = SlowLog()
     async with logged(log, 2) as one:
         await one.says("7.0", want=1)

@@ -47,7 +47,9 @@ class Printing:
         self.names: list[str] = []
 
     def read_option(self, given: TypedOption) -> bool:
-        """Whether an option says how ads are printed; raises ToolError where what is to be printed cannot be read."""
+        """
+        Whether an option says how ads are printed; raises ToolError where what is to be printed cannot be read.
+        """
         match given.name:
             case "autoformat":
                 self._columns.append(Columns(_readable(given.values), given.letters))

@@ -115,7 +115,9 @@ def test_jobs_of_a_node_that_end_together_are_one_outcome(most: int | None, outc
 
 
 def test_a_script_that_cannot_be_run_is_a_script_that_has_failed() -> None:
-    """Its job is held and then removed: the reason of the hold is told, and readers find the lines of a failure."""
+    """
+    Its job is held and then removed: the reason of the hold is told, and readers find the lines of a failure.
+    """
     progress = Progress(PLAN)
     out, log = DagmanOut(progress, UTC), JobstateLog(progress)
     kinds = (NodeJobKind.SUBMITTED, NodeJobKind.HELD, NodeJobKind.REMOVED)
