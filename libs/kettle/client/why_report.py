@@ -68,6 +68,10 @@ class WhyReports(msgspec.Struct, frozen=True, kw_only=True):
     unmade: list[UnmadeReason] = []
     ended: list[Ad] = []
     """The newest, if clusters were named."""
+    ended_more: bool = False
+    """Whether others have left the queue before them."""
+    whole: bool = True
+    """Whether it is about all jobs of the clusters that it is about, and not about some."""
 
 
 async def report_why(queue: JobQueue, job: JobId) -> WhyReport:
@@ -105,11 +109,14 @@ async def report_why_jobs(queue: JobQueue, select: Select) -> WhyReports:
         for one in found.groups
     ]
     named = bool(select.clusters or select.jobs)
+    ended = await _ended(queue, select, _ENDED + 1) if named else []
     return WhyReports(
         groups=groups,
         more=found.more,
         unmade=found.unmade,
-        ended=await _ended(queue, select, _ENDED) if named else [],
+        ended=ended[:_ENDED],
+        ended_more=len(ended) > _ENDED,
+        whole=not (select.jobs or select.constraint),
     )
 
 

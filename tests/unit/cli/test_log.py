@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kettle.audit.sampling import Root, Sample, root_of
+from kettle_services.cli.__main__ import main
 from kettle_services.cli.log.event_pages import EventFilter, pattern_of
 from kettle_services.cli.log.frame_search import Search, last_until
 from kettle_services.cli.times import micros, moment, precise, rfc3339, span
@@ -142,3 +143,10 @@ def test_a_sample_is_of_the_size_wanted_and_the_same_again() -> None:
 
 def _samples(*seeds: int) -> list[Sample]:
     return [Sample(1_000, 10_000, seed=seed) for seed in seeds]
+
+
+@pytest.mark.parametrize("limit", [["--until", "10:00"], ["schedd.ap", "--frame", "1:9"]])
+def test_what_follows_has_no_end(limit: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    """A limit would be printed beyond."""
+    assert 2 == main(["log", "show", *limit, "--follow"])
+    assert "--follow has no end" in capfd.readouterr().err

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,23 @@ def test_jobs_with_one_reason_are_told_together_with_commands_for_all_of_them() 
     first, second = answers(WhyReports(groups=both), now=100.0).groups
     assert "kettle release 5.0," in first.answer.sentences[-1]
     assert heading(second).startswith("Job 5.3 has been held")
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [{"whole": False}, {"more": 1}, {"unmade": [UnmadeReason(cluster=5, unmade=1, reason="max_idle")]}],
+)
+def test_what_is_about_some_jobs_of_a_cluster_has_no_commands_for_all(narrowed: dict[str, Any]) -> None:
+    """Others may be there that run, or have another reason."""
+    (one,) = answers(WhyReports(groups=[group(JobId(5, 3), JobId(5, 7), 2)], **narrowed), now=100.0).groups
+    assert "kettle release 5.3," in one.answer.sentences[-1]
+
+
+def test_the_newest_of_very_many_are_not_all() -> None:
+    """Nothing is said of those that are not known."""
+    ended: list[Ad] = [{"ClusterId": 5, "ProcId": proc, "JobStatus": 4, "ExitCode": 0} for proc in range(3)]
+    (told,) = answers(WhyReports(groups=[], ended=ended, ended_more=True), now=100.0).others
+    assert "Of the newest 3 jobs that have left the queue 3 exited with code 0 (as 5.0)." == told
 
 
 def test_those_that_are_not_in_the_queue_are_counted() -> None:

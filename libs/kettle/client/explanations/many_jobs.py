@@ -36,12 +36,13 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 def answers(reports: WhyReports, *, now: float) -> Answers:
     """The answers to why jobs are where they are at `now`."""
     clusters = Counter(job.cluster for group in reports.groups for job in {group.report.job, group.last})
+    whole = reports.whole and not (reports.more or reports.unmade)
     groups = [
         GroupAnswer(
             jobs=group.jobs,
             first=str(group.report.job),
             last=str(group.last),
-            answer=_of_cluster(answer(group.report, now=now), group, clusters),
+            answer=_of_cluster(answer(group.report, now=now), group, clusters if whole else Counter()),
         )
         for group in reports.groups
     ]
@@ -51,14 +52,14 @@ def answers(reports: WhyReports, *, now: float) -> Answers:
         f"{one.reason}."
         for one in reports.unmade
     ]
-    others += [_ended(reports.ended)] if reports.ended else []
+    others += [_ended(reports.ended, more=reports.ended_more)] if reports.ended else []
     return Answers(groups=groups, others=others)
 
 
 def _of_cluster(told: Answer, group: WhyGroup, clusters: Counter[int]) -> Answer:
     """The answer with commands for all of the group, where it has the jobs of a cluster to itself."""
     cluster = group.report.job.cluster
-    if group.jobs == 1 or clusters[cluster] > 2 or group.last.cluster != cluster:
+    if group.jobs == 1 or clusters[cluster] != 2 or group.last.cluster != cluster:
         return told
     command = re.compile(rf"(kettle (?:edit|release|rm|vacate|continue)(?: --fast)?) {re.escape(told.job)}\b")
     sentences = [command.sub(rf"\1 {cluster}", sentence) for sentence in told.sentences]
@@ -89,7 +90,7 @@ _STATES: Final = {
 }
 
 
-def _ended(ads: list[Ad]) -> str:
+def _ended(ads: list[Ad], *, more: bool) -> str:
     """How many have left the queue in which way, with one of each."""
     ways, examples = Counter[str](), dict[str, str]()
     for ad in ads:
@@ -98,4 +99,6 @@ def _ended(ads: list[Ad]) -> str:
         ways[way] += 1
         examples.setdefault(way, f"{ad.get('ClusterId')}.{ad.get('ProcId')}")
     said = ", ".join(f"{number} {way} (as {examples[way]})" for way, number in ways.most_common(_WAYS))
+    if more:
+        return f"Of the newest {counted(len(ads), 'job')} that have left the queue {said}."
     return f"{counted(len(ads), 'job')} {'has' if len(ads) == 1 else 'have'} left the queue: {said}."

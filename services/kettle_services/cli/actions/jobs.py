@@ -61,6 +61,8 @@ def act(arguments: argparse.Namespace, screen: Screen, action: Action) -> int:
     select = selection(arguments)
     if not (select.jobs or select.clusters or select.owners or select.constraint or arguments.all):
         raise UsageError("which jobs?  Name them by id, --jobset, --owner or --constraint, or say --all")
+    if arguments.all and (arguments.ids or select.owners):
+        raise UsageError("--all is all of your jobs: name others by id or --owner, without it")
 
     async def do(pool: Client) -> Acted:
         # A set is somebody's: others may have one of the same name.

@@ -44,9 +44,9 @@ async def wait_until(pool: Client, select: Select, expression: str, *, through_h
         try:
             while True:
                 changed.clear()
-                ended = _ended(progress)
                 began = time.monotonic()
                 met |= await _meeting(pool, progress, expression)
+                ended = _ended(progress)  # some may have ended meanwhile
                 left = set(progress.jobs) - met - ended
                 if not left or over.is_set() or (progress.stuck and not through_hold):
                     return Reached(met, ended - met, left)

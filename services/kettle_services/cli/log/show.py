@@ -45,6 +45,8 @@ async def _show(home: Path, arguments: argparse.Namespace, screen: Screen) -> No
         )
     if arguments.follow and arguments.simulated is not None:
         raise UsageError("a simulated pool is over: nothing follows")
+    if arguments.follow and (arguments.until is not None or (arguments.frame or (0, None))[1] is not None):
+        raise UsageError("--follow has no end: leave out --until, and the last frame")
     async with AsyncExitStack() as stack:
         found = await stack.enter_async_context(places_of(arguments, home))
         named = found.named([arguments.shard] if arguments.shard else [])

@@ -63,7 +63,7 @@ class JobSource(Protocol):
         ...
 
     async def list(self, after: str) -> tuple[list[JobFile], bool]:
-        """Files behind a name, and whether there are more."""
+        """Files behind a name, and whether there may be more, behind the last of these."""
         ...
 
 
@@ -85,16 +85,19 @@ class RunningFiles:
     async def list(self, after: str) -> tuple[list[JobFile], bool]:
         """See `JobSource.list`: what of the files that the job names is there already."""
         names = [name for name in sorted({STDOUT, STDERR, *results(self.ad)}) if name > after]
-        places = [FilePlace(name=name, length=0) for name in names[:_PEEKED]]
-        request = Peek(access=self.visit.access, files=places)
-        try:
-            pieces = (await self.client.requests.ask(PEEK, request, name=self.visit.startd)).files
-        except CommandRefusedError as error:
-            if error.code != RefusalCode.NOT_RUNNING:
-                raise
-            return [], False  # it has not begun to write, or the end of its run is about to be recorded
-        found = [JobFile(path=piece.name, size=piece.size) for piece in pieces if not piece.trouble]
-        return found, len(names) > _PEEKED
+        found: list[JobFile] = []
+        while names and not found:  # most results come at the end of a job
+            asked, names = names[:_PEEKED], names[_PEEKED:]
+            places = [FilePlace(name=name, length=0) for name in asked]
+            request = Peek(access=self.visit.access, files=places)
+            try:
+                pieces = (await self.client.requests.ask(PEEK, request, name=self.visit.startd)).files
+            except CommandRefusedError as error:
+                if error.code != RefusalCode.NOT_RUNNING:
+                    raise
+                return [], False  # it has not begun to write, or the end of its run is about to be recorded
+            found = [JobFile(path=piece.name, size=piece.size) for piece in pieces if not piece.trouble]
+        return found, bool(names)
 
 
 class LeftFiles:
