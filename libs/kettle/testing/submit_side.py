@@ -214,16 +214,20 @@ class SubmitSide:
     async def hear(
         self, activation: Activation, wanted: Callable[[Report], bool], *, wait: float = PATIENCE_S
     ) -> Report:
-        """Wait for a report."""
-        async with asyncio.timeout(wait):
-            while True:
-                for report in self.reports:
-                    if (report.job, report.attempt) == (activation.job, activation.attempt) and wanted(
-                        report
-                    ):
-                        return report
-                self._heard.clear()
-                await self._heard.wait()
+        """Wait for a report; who waits in vain sees which ones came."""
+        mine: list[Report] = []
+        try:
+            async with asyncio.timeout(wait):
+                while True:
+                    key = (activation.job, activation.attempt)
+                    mine = [each for each in self.reports if (each.job, each.attempt) == key]
+                    if found := next(filter(wanted, mine), None):
+                        return found
+                    self._heard.clear()
+                    await self._heard.wait()
+        except TimeoutError as error:
+            error.add_note(f"reports so far: {[each.body for each in mine]}")
+            raise
 
     def file(self, name: str, data: bytes, *, mode: int = 0o644) -> InputFile:
         """An input file that has to be fetched."""

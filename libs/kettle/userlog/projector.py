@@ -41,7 +41,7 @@ from kettle.userlog.events import (
 )
 from kettle.userlog.job_ad_information import JobAds
 from kettle.userlog.node_events import node_executing, node_terminated
-from kettle.userlog.projector_state import Cluster, Job, ProjectorState
+from kettle.userlog.projector_state import Cluster, Job, ProjectorState, notes_of
 from kettle.userlog.routed_lines import LogLine, RoutedLines
 from kettle.userlog.routes import OwnLogs, Routes, names_in
 from kettle.userlog.usage import Allocation, cpu_times, plus, table
@@ -193,7 +193,7 @@ class UserLogProjector:
                 job=JobId(event.cluster, OF_CLUSTER),
                 at=at,
                 host=f"<{self._address}>",
-                notes=_notes(cluster.ad),
+                notes=notes_of(cluster.ad),
             )
         )
 
@@ -220,7 +220,7 @@ class UserLogProjector:
     def _notes(self, job: JobId) -> list[str]:
         """What a job says of its submission; attributes are told as an ad where there are no words."""
         ad = self._ad(job)
-        names, notes = names_in(ad.get("SubmitEventNotesAttrs")), _notes(ad)
+        names, notes = names_in(ad.get("SubmitEventNotesAttrs")), notes_of(ad)
         if names and not ad.get("SubmitEventNotes") and (said := self._ads.said(job, names)):
             return [nested(written_attributes(list(said.items()))).expr, *notes[1:]]
         return notes
@@ -397,10 +397,3 @@ class UserLogProjector:
 
     def _ad(self, job: JobId) -> Mapping[str, Scalar]:
         return self._state.clusters[job.cluster].ad_of(job.proc)
-
-
-def _notes(ad: Mapping[str, Scalar]) -> list[str]:
-    """Of the submitter's programs, then his own; an empty one keeps the place of the first."""
-    said = [ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes")]
-    notes = [note if isinstance(note, str) else "" for note in said]
-    return notes if notes[1] else [note for note in notes if note]

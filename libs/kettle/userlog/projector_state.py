@@ -141,5 +141,14 @@ class ProjectorState(msgspec.Struct):
     """The number of lines that were made."""
 
 
+def notes_of(ad: Mapping[str, Scalar]) -> list[str]:
+    """
+    The notes of a submission: of the submitter's programs, then his own; an empty one keeps the place of the first.
+    """
+    said = [ad.get("SubmitEventNotes"), ad.get("SubmitEventUserNotes")]
+    notes = [note if isinstance(note, str) else "" for note in said]
+    return notes if notes[1] else [note for note in notes if note]
+
+
 def _text(value: Scalar, cluster: int) -> Scalar:
     return value.replace("$(ClusterId)", str(cluster)) if isinstance(value, str) else value

@@ -34,7 +34,9 @@ def files(machine: Machine) -> RunningFiles:
 
 
 async def test_a_part_without_files_is_no_part() -> None:
-    """Who asks for what is behind the last one gets what there is, and is not told to ask for the same again."""
+    """
+    Who asks for what is behind the last one gets what there is, and is not told to ask for the same again.
+    """
     machine = Machine()
     source, found, more = files(machine), list[str](), True
     while more:

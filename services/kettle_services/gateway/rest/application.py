@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from kettle.auth.mapping.levels import Level
 from kettle.bus.ports import BusError, RefusedError
@@ -23,7 +23,7 @@ from kettle.http.rate_limits import Buckets, network
 from kettle.http.requests import bearer_token, client_address, has_secret_in_address
 from kettle.schema_generation.openapi import openapi
 from kettle_services.gateway.rest.admission import Admission
-from kettle_services.gateway.rest.parameters import LARGEST, body_of, parameters_of
+from kettle_services.gateway.rest.parameters import LARGEST, body_of, parameters_of, require_unpacked
 from kettle_services.gateway.rest.path_patterns import pattern
 from kettle_services.gateway.rest.persons import Person, Persons
 from kettle_services.gateway.rest.refusals import NotModified, RequestRefused
@@ -253,12 +253,7 @@ class Front:
                 ProblemCode.TOKEN_IN_QUERY,
                 "a token must not be in an address, where it is logged; send it in the header Authorization, and have this one revoked",
             )
-        if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-            raise RequestRefused(
-                415,
-                ProblemCode.BODY_TYPE,
-                "a body must not be packed: send it without the header Content-Encoding",
-            )
+        require_unpacked(request)
         person = await self._believed(request)
         headers = self._limits.admit(person)
         return self._admitted(request, person, level, headers)

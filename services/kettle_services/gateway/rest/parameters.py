@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from kettle_services.gateway.rest.refusals import RequestRefused, refused_field
 from kettle_services.gateway.rest.type_refusals import misfit
@@ -114,6 +114,18 @@ def _require_calendar(name: str, moment: datetime) -> None:
         raise refused_field(
             f"/query/{name}",
             f"the parameter {name} cannot be used: no calendar has that time, a year before and a year after it",
+        )
+
+
+def require_unpacked(request: web.Request) -> None:
+    """
+    Raises RequestRefused for a body that is packed: what is passed on stays packed, so that we do not unpack any.
+    """
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
+        raise RequestRefused(
+            415,
+            ProblemCode.BODY_TYPE,
+            "a body must not be packed: send it without the header Content-Encoding",
         )
 
 
