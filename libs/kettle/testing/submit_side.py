@@ -214,7 +214,7 @@ class SubmitSide:
     async def hear(
         self, activation: Activation, wanted: Callable[[Report], bool], *, wait: float = PATIENCE_S
     ) -> Report:
-        """Wait for a report; who waits in vain sees which ones came."""
+        """Wait for a report; if it does not come those that did are told."""
         mine: list[Report] = []
         try:
             async with asyncio.timeout(wait):
