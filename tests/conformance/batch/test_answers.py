@@ -83,14 +83,17 @@ def test_grid_engine() -> None:
 
 def test_books_of_grid_engine() -> None:
     """
-    What ended a job that was killed follows from what it had asked for; one that is run again has not ended.
+    What ended a job that was killed follows from what it had asked for; one that is run again has not ended.  What fails after
+    its end (an epilog) does not make it one that never began.
     """
     books = sge.accounted((_DATA / "grid_engine_books.txt").read_text())
     assert {
         "421": _exit(3), "422": _by(EndCause.REMOVED), "423": _by(EndCause.TIME), "424": _by(EndCause.MEMORY),
-        "425": _by(EndCause.NOT_STARTED), "427": _by(EndCause.TIME),
+        "425": _by(EndCause.NOT_STARTED), "427": _by(EndCause.TIME), "428": _exit(0), "429": _exit(2), "430": _exit(0),
+        "431": _exit(0), "432": _exit(1), "433": _by(EndCause.REMOVED),
     } == {number: _said(None, end) for number, (_, end) in books.items()}  # fmt: skip
     assert 3.0 == books["421"][1].ended - books["421"][1].began
+    assert "failed 15  : in epilog" == books["431"][1].words
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from kettle_services.ce.domain.attempts import claims, progress
 from kettle_services.ce.domain.attempts.activation import activate, intent_of
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage, evolve
 from kettle_services.ce.domain.attempts.endings import ending_of, grid_status, result_of
+from kettle_services.ce.domain.batch import sge
+from kettle_services.ce.domain.batch.script import left
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, EndCause
 from kettle_wire.codes import HoldCode
@@ -151,6 +153,17 @@ def test_one_missing_answer_says_nothing() -> None:
     lost = progress.judged(twice, None, None, 600.0, patience=600.0)
     assert lost is not None
     assert (EndCause.UNKNOWN, None) == (lost.cause, lost.exit_code)
+
+
+@pytest.mark.parametrize("failed", ["15  : in epilog", "19  : before writing exit_status"])
+def test_what_fails_after_a_job_does_not_run_it_again(failed: str) -> None:
+    """A job of Grid Engine that has left word of its end was started, whatever its books say that failed."""
+    twice = progress.Absence(polls=2, since=0.0)
+    block = f"jobname      k\njobnumber    7\nfailed       {failed}\nexit_status  0\n"
+    _, accounted = sge.accounted(block)["7"]
+    end = progress.judged(twice, accounted, left("code 0 10 12\n"), 1.0, patience=600.0)
+    assert end is not None
+    assert (EndCause.EXITED, 0, f"failed {failed}") == (end.cause, end.exit_code, end.words)
 
 
 def test_a_job_that_was_to_be_removed_is_missed_sooner(submitting: Book) -> None:

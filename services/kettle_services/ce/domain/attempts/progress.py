@@ -133,12 +133,15 @@ def judged(
 def completed(end: BatchEnd, left: BatchEnd | None) -> BatchEnd:
     """
     What the batch system says of an end, with what the job has left word of itself, which knows a signal from an exit code.
+
+    A job that has left word of its end had begun, whatever failed there besides: it does not run again.
     """
     if left is None:
         return end
-    exited = end.cause is EndCause.EXITED
+    exited = end.cause in {EndCause.EXITED, EndCause.NOT_STARTED}
     return msgspec.structs.replace(
         end,
+        cause=EndCause.EXITED if exited else end.cause,
         exit_code=left.exit_code if exited else end.exit_code,
         signal=left.signal if exited else end.signal,
         began=left.began or end.began,

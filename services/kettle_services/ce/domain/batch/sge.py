@@ -11,11 +11,14 @@ from kettle_services.ce.domain.batch.listed import BrokenAnswerError, ListedJob
 from kettle_services.ce.domain.batch.script import BATCH_LOG
 from kettle_wire.batch import BatchEnd, BatchRequest, BatchState, EndCause
 
-_KILLED: Final = 100
+_KILLED: Final = frozenset({17, 100})
+"""A signal has ended the job."""
 _TIME_LIMIT: Final = 37
 _RESCHEDULED: Final = frozenset({24, 25})
+_AFTER_ITS_END: Final = frozenset({12, 13, 14, 15, 16})
+"""What comes after the job has failed: the end of its parallel environment, the epilog, the release of its processors."""
 _FIRST_RUN: Final = 100
-"""From here on `failed` is about a job that had begun."""
+"""Of `failed` what is below and not named above is about a job that had not begun."""
 
 
 def directives(
@@ -134,13 +137,13 @@ def _ended(fields: dict[str, str]) -> BatchEnd | None:
     wall, limit = _amount(fields.get("ru_wallclock", "")), _asked(fields, "h_rt")
     peak = _amount(fields.get("maxvmem", ""))
     memory, cause = _asked(fields, "h_vmem"), EndCause.EXITED
-    if failed == _TIME_LIMIT or (failed == _KILLED and limit and wall >= limit):
+    if failed == _TIME_LIMIT or (failed in _KILLED and limit and wall >= limit):
         cause = EndCause.TIME
-    elif failed == _KILLED and memory and peak >= memory:
+    elif failed in _KILLED and memory and peak >= memory:
         cause = EndCause.MEMORY
-    elif failed == _KILLED:
+    elif failed in _KILLED:
         cause = EndCause.REMOVED
-    elif 0 < failed < _FIRST_RUN:
+    elif 0 < failed < _FIRST_RUN and failed not in _AFTER_ITS_END:
         cause = EndCause.NOT_STARTED
     words = "" if not failed else f"failed {fields['failed']}"
     return BatchEnd(
