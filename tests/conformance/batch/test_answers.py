@@ -266,6 +266,26 @@ def test_htcondor() -> None:
             list(htcondor.jobs(broken))
 
 
+@pytest.mark.parametrize(
+    ("earlier", "cause"),
+    [
+        ({}, EndCause.TIME),
+        ({"LastHoldReasonCode": 1, "LastHoldReason": "via condor_hold (by user ada)"}, EndCause.TIME),
+        ({"LastHoldReasonCode": 13, "LastHoldReason": "Transfer input files failure"}, EndCause.TIME),
+        ({"LastJobStatus": 5, "LastHoldReasonCode": 34}, EndCause.MEMORY),
+        ({"LastJobStatus": 5, "LastHoldReasonCode": 13}, EndCause.NOT_STARTED),
+    ],
+)
+def test_an_earlier_hold_is_no_reason_of_an_end(earlier: dict[str, object], cause: EndCause) -> None:
+    """
+    A job that ran too long has done so although somebody had held and released it before: it does not run again.
+    """
+    removed = "The job attribute PeriodicRemove expression '...' evaluated to TRUE"
+    ad = {"ClusterId": 1, "JobStatus": 3, "LastJobStatus": 2, "KettleIntent": "k", "RemoveReason": removed}
+    (found,) = htcondor.listed([{**ad, **earlier}])
+    assert _by(cause) == _said(found.state, found.end)
+
+
 def test_what_htcondor_is_told() -> None:
     """A description in which nothing of a job is a line of its own."""
     request = BatchRequest(cpus=4, memory=2000, wall=60, gpus=1, queue="long", account="group_physics.ada")

@@ -19,6 +19,7 @@ NAME: Final = "KettleIntent"
 SHOWN: Final = (
     "ClusterId",
     "JobStatus",
+    "LastJobStatus",
     NAME,
     "RemoteHost",
     "LastRemoteHost",
@@ -184,13 +185,18 @@ def _end(ad: Mapping[str, object], words: str) -> BatchEnd:
 
 
 def _cause(ad: Mapping[str, object]) -> EndCause:
-    """A job that our description has removed was held before, or ran too long."""
+    """
+    A job that our description has removed was held then, or ran too long.  For what it was held earlier, and was released, does not count,
+    and one that is held by hand is not removed.
+    """
     if ad.get("JobStatus") == JobStatus.COMPLETED:
         return EndCause.EXITED
     if not _BY_ITSELF.search(_text(ad, "RemoveReason")):
         return EndCause.REMOVED
-    code = _number(ad, "HoldReasonCode") or _number(ad, "LastHoldReasonCode")
-    if code is None:
+    code = _number(ad, "HoldReasonCode")
+    if code is None and ad.get("LastJobStatus") == JobStatus.HELD:
+        code = _number(ad, "LastHoldReasonCode")
+    if code is None or code == _BY_HAND:
         return EndCause.TIME
     return _HELD.get(HoldCode(code), EndCause.NOT_STARTED) if code in set(HoldCode) else EndCause.NOT_STARTED
 
