@@ -6,7 +6,7 @@ from tests.conformance.batch.suite import BatchSuite, Counted, World
 from kettle.commands.local import LocalCommands
 from kettle.testing.servers.slurm import PARTITION, SlurmCluster
 from kettle_services.ce.batch.asking import Asking
-from kettle_services.ce.batch.port import UnavailableError
+from kettle_services.ce.batch.port import Job
 from kettle_services.ce.batch.slurm import Slurm
 from kettle_wire.batch import BatchRequest, EndCause
 
@@ -64,10 +64,14 @@ class TestSlurm(BatchSuite):
         job, _ = await world.submitted("exit $((SLURM_ARRAY_TASK_ID == 2))", request)
         assert 1 == (await world.ended(job)).exit_code
 
-    async def test_an_account_that_it_does_not_know_makes_no_empty_answer(self, world: World) -> None:
-        """`squeue` says nothing of jobs of an unknown user and ends well: that is no answer."""
-        job, _ = await world.submitted("exit 0")
-        await world.ended(job)
-        stranger = type(job)(job.id, job.intent, "nobody-has-this-name")
-        with pytest.raises(UnavailableError):
-            await world.system.poll([stranger])
+    async def test_an_account_that_is_gone_hides_no_job(self, world: World) -> None:
+        """
+        `squeue` says of an unknown user that it is none, lists the others' jobs and ends well; all of them are known all the same.
+        """
+        job, _ = await world.submitted("while :; do sleep 1; done")
+        left, _ = await world.submitted("while :; do sleep 1; done")
+        stranger = Job(left.id, left.intent, "nobody-has-this-name")
+        assert {job.id, left.id} == set(await world.system.poll([job, stranger]))
+        for each in (job, left):
+            await world.system.cancel(each)
+            await world.ended(each)

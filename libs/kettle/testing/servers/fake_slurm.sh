@@ -60,7 +60,9 @@ sbatch)
 squeue)
     names= ; for each; do case $each in --name=*) names=,${each#--name=}, ;; esac; done
     is vanished && exit 0
-    is stranger && { echo 'squeue: error: Invalid user: nobody' >&2; exit 0; }
+    if is stranger; then
+        for each; do case $each in --user=*) echo 'squeue: error: Invalid user: leaver' >&2; exit 0 ;; esac; done
+    fi
     # At once, and not line by line: of 20,000 jobs Slurm itself tells within half a second.
     awk -F'|' -v names="$names" '{ line[$1] = $0 } END {
         for (id in line) {

@@ -60,7 +60,7 @@ class Slurm:
         for cluster, mine in _by_cluster(jobs):
             owners = sorted({each.owner for each in mine if each.owner})
             users = [f"--user={','.join(owners)}"] if all(each.owner for each in mine) else []
-            ran = await self._listed([*_on(cluster), *users])
+            ran = await self._listed_of(_on(cluster), users)
             ids = {(_number(each), each.intent): each.id for each in mine}
             for each in words_of.jobs(ran.output):
                 if (id_ := ids.get((each.id, each.name))) is not None:
@@ -96,17 +96,20 @@ class Slurm:
         return found
 
     async def _listed(self, words: Sequence[str]) -> Ran:
-        return await self._answer(
-            ["env", "SLURM_TIME_FORMAT=%s", "squeue", "--noheader", "--states=all", "--array", *words,
-             f"--Format={words_of.FORMAT}"]
-        )  # fmt: skip
+        return await self._answer(_squeue(*words))
+
+    async def _listed_of(self, cluster: Sequence[str], users: Sequence[str]) -> Ran:
+        """
+        The jobs of users; of all, if it does not know one of them any more, whose jobs are there all the same: they are told by number and
+        name.
+        """
+        ran = await self._asking.run(_squeue(*cluster, *users))
+        if users and words_of.STRANGER in ran.errors:
+            return await self._listed(cluster)
+        return _whole(ran)
 
     async def _answer(self, words: Sequence[str]) -> Ran:
-        """An answer with an error in it is none, however the command ended."""
-        ran = await self._asking.run(words)
-        if ran.status or "error:" in ran.errors:
-            raise UnavailableError(said(ran))
-        return ran
+        return _whole(await self._asking.run(words))
 
     async def _order(self, words: Sequence[str], *, owner: str) -> None:
         ran = await self._asking.run(words, owner=owner)
@@ -115,6 +118,18 @@ class Slurm:
         if SLURM.is_away(ran.errors):
             raise UnavailableError(said(ran))
         raise NotTakenError(said(ran), passes=False)
+
+
+def _whole(ran: Ran) -> Ran:
+    """An answer with an error in it is none, however the command ended."""
+    if ran.status or "error:" in ran.errors:
+        raise UnavailableError(said(ran))
+    return ran
+
+
+def _squeue(*words: str) -> list[str]:
+    fixed = ["--noheader", "--states=all", "--array", f"--Format={words_of.FORMAT}"]
+    return ["env", "SLURM_TIME_FORMAT=%s", "squeue", *fixed, *words]
 
 
 def _sacct(*words: str) -> list[str]:

@@ -23,6 +23,8 @@ _FIELDS: Final = {
 }
 FORMAT: Final = ",".join(f"{name}:{width}|" for name, width in _FIELDS.items())
 """Of `squeue`; what is longer is cut."""
+STRANGER: Final = "Invalid user"
+"""In what `squeue` writes that was asked for the jobs of an account which is not there (any more); it ends well."""
 _NUMBER: Final = re.compile(r"(\d+)([_+]\S+)?")
 
 _QUEUED: Final = (
