@@ -426,6 +426,34 @@ class TestRestarts:
             assert ([], []) == (reply.unknown, reply.extra)
             await second.confirm(activation)
 
+    async def test_the_end_of_a_second_job_is_not_that_of_the_first(
+        self, entrypoint: Entrypoint, fake: FakeSlurm
+    ) -> None:
+        """
+        A job that was submitted twice, and of which the second one is known, which has found the first at work and ended: the first is
+        followed, and its end is that of the job.
+        """
+        activation = await entrypoint.submit("exit 0")
+        second = await entrypoint.stage(activation, Stage.SUBMITTED)
+        ours = Path(entrypoint.follower.sandboxes.path(second.intent), ".kettle")
+        (ours / "begun").mkdir()
+        (ours / "begun" / "by").write_text("1\n")
+        fake.add("1", second.intent, "RUNNING")
+        fake.change(second.id, "FAILED", status=74 << 8)
+        await until(
+            lambda: (
+                (run := entrypoint.run(activation)) is not None
+                and (run.stage, run.id) == (Stage.SUBMITTED, "1")
+            ),
+            lambda: f"{entrypoint.run(activation)}",
+        )
+        assert ours.exists()
+        (ours / "end").write_text("code 5 10 12\n")
+        fake.change("1", "FAILED", status=5 << 8)
+        final = await entrypoint.final(activation)
+        assert final.result.exit is not None
+        assert 5 == final.result.exit.code
+
     async def test_a_second_run_of_the_script_does_nothing(
         self, entrypoint: Entrypoint, fake: FakeSlurm
     ) -> None:

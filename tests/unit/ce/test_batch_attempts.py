@@ -14,7 +14,7 @@ from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, EndCause
 from kettle_wire.codes import HoldCode
 from kettle_wire.commands.startd import Activation, Alive, ClaimKey, RequestClaims
-from kettle_wire.events.batch import BatchEvent, BatchSubmitting
+from kettle_wire.events.batch import BatchEnded, BatchEvent, BatchSubmitting
 from kettle_wire.jobs import JobId
 
 _KEY = ClaimKey("schedd#1", "secret")
@@ -173,6 +173,21 @@ def test_a_job_that_was_to_be_removed_is_missed_sooner(submitting: Book) -> None
     submitting.take(claims.stop(submitting.claims[_KEY.claim], _STOP, 1040.0))
     assert 65.0 == progress.patience_with(submitting.run, 600.0, settling=65.0)
     assert 30.0 == progress.patience_with(submitting.run, 30.0, settling=65.0)
+
+
+def test_a_second_job_that_ended_is_no_end(submitting: Book) -> None:
+    """
+    The one that has begun is followed, at the same cluster; one that has not said its number has a while for that.  Without another one
+    it is an end.
+    """
+    submitting.events(progress.taken(submitting.run, "12;big", 1030.0))
+    end = BatchEnd(cause=EndCause.EXITED, exit_code=74, ended=1040.0)
+    assert [] == progress.ended_as_second(submitting.run, end, "", 1050.0, settling=60.0)
+    for by, now in (("", 1100.0), (None, 1050.0), ("12", 1050.0)):
+        (over,) = progress.ended_as_second(submitting.run, end, by, now, settling=60.0)
+        assert BatchEnded(at=1040.0, end=end) == over
+    submitting.events(progress.ended_as_second(submitting.run, end, "11", 1050.0, settling=60.0))
+    assert (Stage.SUBMITTED, "11;big") == (submitting.run.stage, submitting.run.id)
 
 
 @pytest.mark.parametrize(

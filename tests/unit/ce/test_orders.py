@@ -9,7 +9,9 @@ from kettle_services.ce.attempts import orders as giving
 from kettle_services.ce.attempts.orders import Orders
 from kettle_services.ce.batch.port import Job, NotTakenError
 from kettle_services.ce.domain.attempts.attempt import Run, Stage
+from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchRequest, BatchState
+from kettle_wire.codes import HoldCode
 from kettle_wire.jobs import JobId
 
 WAITS = Run(
@@ -24,6 +26,9 @@ class System:
     def __init__(self, *, refuses: bool = False) -> None:
         self.told: list[str] = []
         self.refuses = refuses
+
+    async def cancel(self, job: Job) -> None:
+        self.told.append(f"cancel {job.id}")
 
     async def hold(self, job: Job, *, running: bool) -> None:
         self.told.append("suspend" if running else "hold")
@@ -57,3 +62,16 @@ async def test_a_job_that_had_begun_when_it_was_held_is_suspended_at_once(
     await steered(running)
     assert ["hold", "suspend", "suspend"] == system.told
     assert "" == orders.due("claim", msgspec.structs.replace(running, state=BatchState.SUSPENDED))
+
+
+async def test_a_job_that_is_followed_by_another_number_is_removed_by_that_one() -> None:
+    """What was told of the number before is told again, at once."""
+    system = System()
+    told: Any = system
+    orders = Orders(told, "slurm")
+    ending = Ending(code=HoldCode.UserRequest, reason="somebody said so")
+    removed = msgspec.structs.replace(WAITS, stop=ending)
+    for run in (removed, removed, msgspec.structs.replace(removed, id="76")):
+        if order := orders.due("claim", run):
+            await orders.give("claim", order, run)
+    assert ["cancel 77", "cancel 76"] == system.told

@@ -54,6 +54,11 @@ class FakeSlurm(FakePrograms):
         with (self.place / "journal").open("ab", buffering=0) as journal:  # nobody sees a part of it
             journal.write("".join(lines).encode())
 
+    def add(self, number: str, name: str, state: str) -> None:
+        """A job that came otherwise than by us."""
+        with (self.place / "journal").open("ab", buffering=0) as journal:
+            journal.write(f"{number}|{name}|{state}|None|0|\n".encode())
+
     def asked(self, name: str) -> int:
         """How often a command was run."""
         return (self.place / "asked").read_text().split().count(name)

@@ -33,6 +33,7 @@ from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.attempts.claims import Changes
 from kettle_services.ce.domain.attempts.endings import result_of
 from kettle_services.ce.domain.attempts.pace import Pace
+from kettle_services.ce.domain.batch.script import NOT_OURS
 from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, BatchState
 from kettle_wire.codes import VacateCode
@@ -379,10 +380,22 @@ class Follower:
             changes: Changes = []
             for claim, left in zip(part, lefts, strict=True):
                 if left is not None and (end := judged(claim, left[0])) is not None:
-                    changes += [(claim, event) for event in progress.ended(asked[claim], end, now())]
+                    events = await self._over(claim, asked[claim], end, left[0])
+                    changes += [(claim, event) for event in events]
             if changes:
                 fault_point("batch.answered")
             await self._record(asked, changes)
+
+    async def _over(self, claim: str, run: Run, end: BatchEnd, left: BatchEnd | None) -> list[BatchEvent]:
+        """What follows for a job that has ended so: it may be a second one of which the first goes on."""
+        if left is not None or end.exit_code != NOT_OURS:
+            return progress.ended(run, end, now())
+        try:
+            by = await self._files.begun(run)
+        except AwayError:
+            by = ""
+        self._absent.pop(claim, None)  # that one was missed, not the first
+        return progress.ended_as_second(run, end, by, now(), settling=self._system.settling)
 
     async def _left(self, run: Run) -> tuple[BatchEnd | None] | None:
         """

@@ -20,6 +20,8 @@ class _Given(msgspec.Struct, frozen=True):
     """An order that was given."""
 
     order: str
+    id: str
+    """Of the job there: it may be followed by another number since."""
     state: BatchState | None
     """Of the job, as it was known then."""
     at: float
@@ -42,7 +44,7 @@ class Orders:
         """
         order = _wanted(run) if run.stage is Stage.SUBMITTED else ""
         given = self._given.get(claim)
-        known = given is not None and (given.order, given.state) == (order, run.state)
+        known = given is not None and (given.order, given.id, given.state) == (order, run.id, run.state)
         return "" if known and given is not None and now() - given.at < _AGAIN_S else order
 
     def forget(self, claim: str) -> None:
@@ -51,7 +53,7 @@ class Orders:
 
     async def give(self, claim: str, order: str, run: Run) -> None:
         """Tell it; what it does not do now, it is told again."""
-        self._given[claim] = _Given(order, run.state, now())
+        self._given[claim] = _Given(order, run.id, run.state, now())
         try:
             match order:
                 case "cancel":

@@ -90,6 +90,23 @@ def ended(run: Run, end: BatchEnd, now: float) -> list[BatchEvent]:
     return [BatchEnded(at=end.ended or now, end=end, ending=ending_of(run, end))]
 
 
+def ended_as_second(
+    run: Run, end: BatchEnd, by: str | None, now: float, *, settling: float
+) -> list[BatchEvent]:
+    """
+    It ended with the status of a job that finds another one at work for it, and left no word of its own.  `by`: the number of the job that
+    has begun, by the word of that one; empty: that cannot be told yet, None: none has begun.
+
+    The job that has begun is the one that counts, and is followed from now on; that it was submitted twice is no end.
+    """
+    ours, at, cluster = run.id.partition(";")
+    if run.stage is Stage.SUBMITTED and by and by != ours:
+        return [BatchSubmitted(id=f"{by}{at}{cluster}", at=now, found=True)]
+    if by == "" and now - end.ended < settling:
+        return []
+    return ended(run, end, now)
+
+
 class Absence(msgspec.Struct, frozen=True, kw_only=True):
     """A job that the batch system does not name any more."""
 
