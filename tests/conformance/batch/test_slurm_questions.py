@@ -1,6 +1,6 @@
 """What Slurm is asked, in front of programs that stand for it."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from kettle.commands.local import LocalCommands
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle_services.ce.batch.asking import Asking
-from kettle_services.ce.batch.port import Job, Submission
+from kettle_services.ce.batch.port import Job, NotTakenError, Submission
 from kettle_services.ce.batch.slurm import Slurm
 from kettle_wire.batch import BatchRequest, BatchState
 
@@ -19,8 +19,16 @@ def fake(tmp_path: Path) -> Generator[FakeSlurm]:
         yield programs
 
 
-def slurm(fake: FakeSlurm) -> Slurm:
-    return Slurm(Asking(LocalCommands(fake.environment), patience=30.0), accounting=True)
+def slurm(fake: FakeSlurm, *, hook: str = "", clusters: Sequence[str] = ()) -> Slurm:
+    asking = Asking(LocalCommands(fake.environment), patience=30.0, hook=hook)
+    return Slurm(asking, accounting=True, clusters=clusters)
+
+
+def hook(tmp_path: Path, *lines: str) -> str:
+    program = tmp_path / "hook"
+    program.write_text("\n".join(["#!/bin/sh", *(f"echo '{line}'" for line in lines), ""]))
+    program.chmod(0o755)
+    return str(program)
 
 
 def submission(intent: str) -> Submission:
@@ -43,3 +51,38 @@ async def test_an_account_that_is_gone_hides_no_job(fake: FakeSlurm) -> None:
     fake.set_mode()
     await system.poll(jobs)
     assert 3 == fake.asked("squeue")
+
+
+@pytest.mark.parametrize("mode", ["parted", "parted vanished"])
+async def test_a_job_at_another_cluster_is_looked_for_there(
+    fake: FakeSlurm, tmp_path: Path, mode: str
+) -> None:
+    """
+    A job that the site's hook sends elsewhere is found there by its intent, in the list or in the books, with the name of the cluster.
+    """
+    fake.set_mode("parted")
+    system = slurm(fake, hook=hook(tmp_path, "#SBATCH --clusters=other"), clusters=["third", "other"])
+    id_ = await system.submit(submission("kaaaaaaaaaaaaaa"))
+    assert "100;other" == id_
+    fake.set_mode(*mode.split())
+    assert {"kaaaaaaaaaaaaaa": id_} == await system.find(["kaaaaaaaaaaaaaa", "kbbbbbbbbbbbbbb"], [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "#SBATCH --clusters=big",
+        "#SBATCH --clusters other,big",
+        "#SBATCH --clus big",
+        "#SBATCH -Mbig",
+        "#SBATCH -HM big",
+    ],
+)
+async def test_a_job_goes_nowhere_where_it_would_not_be_found(
+    fake: FakeSlurm, tmp_path: Path, line: str
+) -> None:
+    """A cluster that the settings do not name is refused by its name, and nothing is submitted."""
+    system = slurm(fake, hook=hook(tmp_path, "#SBATCH --cluster-constraint=x", line), clusters=["other"])
+    with pytest.raises(NotTakenError, match=r"sends the job to big, which `clusters`"):
+        await system.submit(submission("kaaaaaaaaaaaaaa"))
+    assert 0 == fake.asked("sbatch")

@@ -11,6 +11,8 @@ is() { case " $mode " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 last() { awk -F'|' '{ line[$1] = $0 } END { for (id in line) print line[id] }' "$FAKE_SLURM/journal"; }
 # The group of a job, unless it has ended without a line in the journal: its number may be somebody else's by now.
 runs_still() { pid=$(cat "$script.pid" 2>/dev/null) && grep -qzF "FAKE_SLURM=$FAKE_SLURM" "/proc/$pid/environ" 2>/dev/null; }
+# Whether its jobs are at the cluster `other`, and that is not asked for.
+elsewhere() { is parted || return 1; for each; do [ "$each" != --clusters=other ] || return 1; done; }
 tell() { echo "$1|$2|$3|$4|$5|$6" >>"$FAKE_SLURM/journal"; }
 is motd && echo 'Welcome! | This is | RUNNING | a login | node | of ours | 1 | 2 |'
 if is down; then
@@ -60,6 +62,7 @@ sbatch)
 squeue)
     names= ; for each; do case $each in --name=*) names=,${each#--name=}, ;; esac; done
     is vanished && exit 0
+    elsewhere "$@" && exit 0
     if is stranger; then
         for each; do case $each in --user=*) echo 'squeue: error: Invalid user: leaver' >&2; exit 0 ;; esac; done
     fi
@@ -74,6 +77,7 @@ squeue)
     ;;
 sacct)
     is unbooked && exit 0
+    elsewhere "$@" && exit 0
     is unaccounted && { echo 'sacct: error: Problem talking to the database: Connection refused' >&2; exit 1; }
     last | while IFS='|' read -r number name state reason status script; do
         echo "$number|$name|$state|$((status >> 8)):$((status & 127))|0|0|00:01.500|"

@@ -134,7 +134,7 @@ def system_of(settings: BatchSettings, asking: Asking) -> BatchSystem:
     """The adapter of its kind."""
     match settings.kind:
         case BatchKind.SLURM:
-            return Slurm(asking, accounting=settings.accounting)
+            return Slurm(asking, accounting=settings.accounting, clusters=settings.clusters)
         case BatchKind.SGE:
             return GridEngine(
                 asking,

@@ -61,6 +61,11 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
     A program where the commands are: it prints more directives, and is told CERequirements by its environment. It runs as the job's owner.
     """
+    clusters: list[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]] = []
+    """
+    Of Slurm: the clusters besides its own that the program of `hook` may send a job to (`#SBATCH --clusters`): there a job is looked for whose
+    submission was in doubt.
+    """
     parallel_environment: str = ""
     """Of Grid Engine: that of jobs with several slots; empty: `smp`."""
     gpus: str = ""

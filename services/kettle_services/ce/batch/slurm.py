@@ -11,16 +11,20 @@ from kettle_services.ce.batch.port import Job, NotTakenError, Submission, Unavai
 from kettle_services.ce.domain.batch import extra_arguments
 from kettle_services.ce.domain.batch import slurm as words_of
 from kettle_services.ce.domain.batch.listed import ListedJob
+from kettle_services.ce.domain.batch.said import cleaned
 from kettle_wire.batch import BatchEnd, BatchId, Intent
 
 
 class Slurm:
     """Jobs of a cluster, or of several that know each other."""
 
-    def __init__(self, asking: Asking, *, accounting: bool) -> None:
-        """`accounting`: whether `sacct` knows ended jobs."""
+    def __init__(self, asking: Asking, *, accounting: bool, clusters: Sequence[str] = ()) -> None:
+        """
+        `accounting`: whether `sacct` knows ended jobs; `clusters`: where jobs may be besides the cluster of the commands.
+        """
         self._asking: Final = asking
         self._accounting: Final = accounting
+        self._clusters: Final = clusters
         self.settling: Final = asking.settling
 
     async def check(self) -> Sequence[str]:
@@ -36,17 +40,33 @@ class Slurm:
             submission.intent, submission.directory, submission.request, log=submission.log
         )
         script = await self._asking.script(submission, "#SBATCH", directives)
+        if unknown := set(words_of.clusters_in(script.site)) - set(self._clusters):
+            raise NotTakenError(
+                f"the site's hook sends the job to {cleaned(', '.join(sorted(unknown)))}, which `clusters` of its batch system does not name: if its "
+                "answer were lost it would not be looked for there",
+                passes=True,
+            )
         words = ["sbatch", "--parsable", *self._asking.arguments(submission, script, extra_arguments.SLURM)]
         ran = await self._asking.submit(words, script.text, owner=submission.owner)
         return self._asking.taken(ran, words_of.submitted(ran.output), SLURM)
 
     async def find(self, intents: Collection[Intent], owners: Collection[str]) -> Mapping[Intent, BatchId]:
-        """By their names: what the controller has, and what accounting remembers."""
-        names = ",".join(intents)
-        ran = await self._listed([f"--name={names}"])
+        """By their names: what the controller of each cluster has, and what accounting remembers."""
+        found: dict[Intent, BatchId] = {}
+        for cluster in ("", *self._clusters):
+            if rest := [each for each in intents if each not in found]:
+                at = f";{cluster}" if cluster else ""
+                found |= {
+                    name: f"{number}{at}" for name, number in (await self._found(cluster, rest)).items()
+                }
+        return found
+
+    async def _found(self, cluster: str, intents: Collection[Intent]) -> dict[Intent, str]:
+        ran = await self._listed([*_on(cluster), f"--name={','.join(intents)}"])
         found = {each.name: each.id for each in words_of.jobs(ran.output) if each.name in intents}
         if self._accounting and (rest := [each for each in intents if each not in found]):
-            ran = await self._answer(_sacct(f"--name={','.join(rest)}", "--starttime=now-30days"))
+            words = [*_on(cluster), f"--name={','.join(rest)}", "--starttime=now-30days"]
+            ran = await self._answer(_sacct(*words))
             found |= {
                 name: number for number, (name, _) in words_of.accounted(ran.output).items() if name in rest
             }

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -86,6 +86,21 @@ def directives(intent: str, directory: str, request: BatchRequest, *, log: str =
         words.append(f"--gres=gpu:{request.gpus}")
     named = {"partition": request.queue, "account": request.account}
     return words + [f"--{key}={value}" for key, value in named.items() if value]
+
+
+_CLUSTERS: Final = re.compile(r"(?:--clu[ster]*(?:=|$)|-[HkOQsvZ]*M=?)(.*)")
+"""An option that says where a job goes: as a word of its own, cut short, or behind letters of options without a value."""
+
+
+def clusters_in(directives: Sequence[str]) -> list[str]:
+    """The clusters that directives of the site send a job to."""
+    found: list[str] = []
+    for line in directives:
+        words = line.removeprefix("#SBATCH").split()
+        for word, after in zip(words, [*words[1:], ""], strict=True):
+            if said := _CLUSTERS.fullmatch(word):
+                found += (said[1] or after).strip("'\"").split(",")
+    return found
 
 
 def submitted(output: str) -> str | None:
