@@ -25,10 +25,13 @@ from kettle_services.ce.domain.attempts.attempt import BatchClaim, Run, Stage
 from kettle_services.ce.domain.state import CeState
 from kettle_services.ce.record import Record, shard_of
 from kettle_wire.ads import Ad
+from kettle_wire.attempts import Ending
+from kettle_wire.codes import HoldCode
 from kettle_wire.commands.ce import batch_startd
 from kettle_wire.commands.startd import (
     ACTIVATE,
     CONFIRM,
+    DEACTIVATE,
     FETCH_OUTPUT,
     REQUEST_CLAIMS,
     Activate,
@@ -37,6 +40,8 @@ from kettle_wire.commands.startd import (
     ClaimKey,
     ClaimsDecided,
     Confirm,
+    Deactivate,
+    Deactivation,
     FetchOutput,
     InputFile,
     RequestClaims,
@@ -154,6 +159,13 @@ class Entrypoint:
         activation = job(key, program, **more)
         assert 0 == (await self.activate(key, activation)).code
         return activation
+
+    async def deactivate(self, activation: Activation) -> Ending:
+        """A job is to end; its ending."""
+        ending = Ending(code=HoldCode.UserRequest, reason="somebody said so")
+        order = Deactivation(key=activation.key, job=activation.job, attempt=1, ending=ending)
+        await self.world.shadow.call(DEACTIVATE, STARTD, Deactivate(attempts=[order]))
+        return ending
 
     def run(self, activation: Activation) -> Run | None:
         """What is known of a job."""

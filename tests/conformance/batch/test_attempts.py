@@ -14,19 +14,15 @@ from tests.conformance.batch.entrypoint import SCHEDD, Entrypoint, World, job, u
 from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle_services.ce.batch.settings import BatchSettings
 from kettle_services.ce.domain.attempts.attempt import Run, Stage
-from kettle_wire.attempts import Ending
 from kettle_wire.batch import BatchEnd, BatchKind, BatchState
 from kettle_wire.codes import HoldCode, VacateCode
 from kettle_wire.commands.ce import batch_startd
 from kettle_wire.commands.startd import (
     ALIVE,
-    DEACTIVATE,
     SUSPEND,
     Activation,
     Alive,
     ClaimKey,
-    Deactivate,
-    Deactivation,
     Suspend,
     Suspension,
 )
@@ -181,9 +177,7 @@ class TestEnds:
         fake.set_mode("runs")
         activation = await entrypoint.submit("sleep 600")
         await entrypoint.stage(activation, Stage.SUBMITTED)
-        wanted = Ending(code=HoldCode.UserRequest, reason="somebody said so")
-        order = Deactivation(key=activation.key, job=activation.job, attempt=1, ending=wanted)
-        await world.shadow.call(DEACTIVATE, STARTD, Deactivate(attempts=[order]))
+        wanted = await entrypoint.deactivate(activation)
         final = await entrypoint.final(activation)
         assert (None, wanted) == (final.result.exit, final.result.ending)
         await entrypoint.confirm(activation)
@@ -248,6 +242,39 @@ class TestEnds:
         final = await entrypoint.final(activation)
         assert final.result.exit is not None
         assert 4 == final.result.exit.code
+
+    async def test_the_word_of_a_job_counts_more_than_books_without_an_end(
+        self, entrypoint: Entrypoint, fake: FakeSlurm
+    ) -> None:
+        """A job that is in no list, and runs by books that nobody closes, has ended if it says so."""
+        activation = await entrypoint.submit("exit 0")
+        run = await entrypoint.stage(activation, Stage.SUBMITTED)
+        fake.change(run.id, "RUNNING")
+        fake.set_mode("vanished")
+        Path(entrypoint.follower.sandboxes.path(run.intent), ".kettle", "end").write_text("code 0 1 2\n")
+        final = await entrypoint.final(activation)
+        assert final.result.exit is not None
+        assert 0 == final.result.exit.code
+
+    async def test_a_job_that_nobody_has_is_removed_whatever_the_books_say(
+        self, world: World, fake: FakeSlurm
+    ) -> None:
+        """
+        A job that runs by its books without end is over when it is to be removed, and the controller answers that it has none.
+        """
+        world.settings = msgspec.structs.replace(world.settings, lost_after=0.2)
+        async with world.running() as entrypoint:
+            await entrypoint.well()
+            activation = await entrypoint.submit("exit 0")
+            run = await entrypoint.stage(activation, Stage.SUBMITTED)
+            fake.change(run.id, "RUNNING")
+            fake.set_mode("forgotten")
+            asked = fake.asked("sacct")
+            await until(lambda: fake.asked("sacct") > asked + 3, lambda: "its books are not asked")
+            await entrypoint.stage(activation, Stage.SUBMITTED)
+            wanted = await entrypoint.deactivate(activation)
+            final = await entrypoint.final(activation)
+            assert (None, wanted) == (final.result.exit, final.result.ending)
 
     @pytest.mark.parametrize("modes", [(), ("vanished", "unbooked")])
     async def test_jobs_that_end_together_are_read_together(
@@ -322,16 +349,8 @@ class TestRefusals:
         activation = await entrypoint.submit("exit 0")
         run = await entrypoint.stage(activation, Stage.DEFERRED)
         assert "job submit limit" in run.words
-        order = Deactivation(
-            key=activation.key,
-            job=activation.job,
-            attempt=1,
-            ending=Ending(code=HoldCode.UserRequest, reason="enough"),
-        )
-        await entrypoint.world.shadow.call(DEACTIVATE, STARTD, Deactivate(attempts=[order]))
-        ending = (await entrypoint.final(activation)).result.ending
-        assert ending is not None
-        assert "enough" == ending.reason
+        wanted = await entrypoint.deactivate(activation)
+        assert wanted == (await entrypoint.final(activation)).result.ending
 
     async def test_what_cannot_be_written_is_held(self, entrypoint: Entrypoint, fake: FakeSlurm) -> None:
         """

@@ -100,9 +100,9 @@ class Watched(OtherPool):
         """As the port says."""
         return await (self.nowhere.find(intents, owners) if self.is_away else super().find(intents, owners))
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """As the port says."""
-        await (self.nowhere.cancel(job) if self.is_away else super().cancel(job))
+        return await (self.nowhere.cancel(job) if self.is_away else super().cancel(job))
 
 
 def elsewhere(pool: ThrowawayPool, place: Path, port: int) -> Path:

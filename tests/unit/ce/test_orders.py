@@ -27,8 +27,9 @@ class System:
         self.told: list[str] = []
         self.refuses = refuses
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         self.told.append(f"cancel {job.id}")
+        return job.id != "76"
 
     async def hold(self, job: Job, *, running: bool) -> None:
         self.told.append("suspend" if running else "hold")
@@ -71,7 +72,9 @@ async def test_a_job_that_is_followed_by_another_number_is_removed_by_that_one()
     orders = Orders(told, "slurm")
     ending = Ending(code=HoldCode.UserRequest, reason="somebody said so")
     removed = msgspec.structs.replace(WAITS, stop=ending)
-    for run in (removed, removed, msgspec.structs.replace(removed, id="76")):
+    other = msgspec.structs.replace(removed, id="76")
+    for run in (removed, removed, other):
         if order := orders.due("claim", run):
             await orders.give("claim", order, run)
+        assert (run is other) == orders.is_gone("claim", run)
     assert ["cancel 77", "cancel 76"] == system.told

@@ -62,6 +62,7 @@ sbatch)
 squeue)
     names= ; for each; do case $each in --name=*) names=,${each#--name=}, ;; esac; done
     is vanished && exit 0
+    is forgotten && exit 0
     elsewhere "$@" && exit 0
     if is stranger; then
         for each; do case $each in --user=*) echo 'squeue: error: Invalid user: leaver' >&2; exit 0 ;; esac; done
@@ -88,6 +89,7 @@ scancel)
     for each; do number=$each; done
     wanted= ; for each; do case $each in --jobname=*) wanted=${each#--jobname=} ;; esac; done
     line=$(last | grep "^$number|")
+    is forgotten && line=
     [ -n "$line" ] || { echo "scancel: error: Kill job error on job id $number: Invalid job id specified" >&2; exit 1; }
     IFS='|' read -r number name state reason status script <<END
 $line

@@ -431,13 +431,16 @@ class Follower:
             lost_after = settling = math.inf
             _log.info("its books cannot be read", extra={"system": self.name, "cause": str(error)})
 
+        goes_on = {id_ for id_, end in books.items() if end is None}
+
         def judged(claim: str, left: BatchEnd | None) -> BatchEnd | None:
             run = long[claim]
             patience = progress.patience_with(run, lost_after, settling=settling)
+            if run.id in goes_on and not self._orders.is_gone(claim, run):
+                patience = math.inf  # the books may never be closed, but nobody has denied it either
             return progress.judged(absences[claim], books.get(run.id), left, now(), patience=patience)
 
-        goes_on = {id_ for id_, end in books.items() if end is None}
-        await self._end(long, [claim for claim, run in long.items() if run.id not in goes_on], judged)
+        await self._end(long, list(long), judged)
 
     def _steer(self, claim: str) -> None:
         """Give the batch system the order that is due."""

@@ -25,6 +25,8 @@ class _Given(msgspec.Struct, frozen=True):
     state: BatchState | None
     """Of the job, as it was known then."""
     at: float
+    there: bool = True
+    """False: it was answered that there is no such job."""
 
 
 class Orders:
@@ -47,6 +49,11 @@ class Orders:
         known = given is not None and (given.order, given.id, given.state) == (order, run.id, run.state)
         return "" if known and given is not None and now() - given.at < _AGAIN_S else order
 
+    def is_gone(self, claim: str, run: Run) -> bool:
+        """Whether a job was to be removed, and the batch system has answered that it has none."""
+        given = self._given.get(claim)
+        return given is not None and (given.order, given.id, given.there) == ("cancel", run.id, False)
+
     def forget(self, claim: str) -> None:
         """The claim is over."""
         self._given.pop(claim, None)
@@ -58,7 +65,9 @@ class Orders:
             match order:
                 case "cancel":
                     fault_point("batch.ordering")
-                    await self._system.cancel(job_of(run))
+                    there = await self._system.cancel(job_of(run))
+                    if (given := self._given.get(claim)) is not None:  # the claim may be over by now
+                        self._given[claim] = msgspec.structs.replace(given, there=there)
                     fault_point("batch.ordered")
                 case "hold":
                     await self._system.hold(job_of(run), running=run.state is BatchState.RUNNING)

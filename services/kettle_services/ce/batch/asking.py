@@ -102,9 +102,9 @@ class Asking:
             raise InDoubtError(said(ran))
         raise NotTakenError(said(ran), passes=phrases.passes(ran.errors))
 
-    async def order(self, words: Sequence[str], phrases: Phrases, *, owner: str) -> None:
+    async def order(self, words: Sequence[str], phrases: Phrases, *, owner: str) -> bool:
         """
-        Have something done to a job; that it is not there any more is no fault.
+        Have something done to a job; that it is not there any more is no fault.  False: that is the answer.
 
         Raises:
             UnavailableError: there is no answer.
@@ -112,11 +112,12 @@ class Asking:
         """
         ran = await self.run(words, owner=owner)
         if ran.status == 0:
-            return
+            return True
         if phrases.is_away(ran.errors):
             raise UnavailableError(said(ran))
         if not phrases.is_unknown(ran.errors):
             raise NotTakenError(said(ran), passes=False)
+        return False
 
     async def script(self, submission: Submission, prefix: str, directives: Sequence[str]) -> Script:
         """

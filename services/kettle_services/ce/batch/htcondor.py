@@ -66,9 +66,9 @@ class Htcondor:
         """One question for all."""
         return among(await self._queue(f"{words_of.NAME} isnt undefined"), jobs)
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """The number may be another job's by now: the name has to fit."""
-        await self._order("condor_rm", job)
+        return await self._order("condor_rm", job)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended; else it is held."""
@@ -95,7 +95,7 @@ class Htcondor:
         except BrokenAnswerError as error:
             raise UnavailableError(str(error)) from None
 
-    async def _order(self, command: str, job: Job) -> None:
-        await self._asking.order(
+    async def _order(self, command: str, job: Job) -> bool:
+        return await self._asking.order(
             [command, "-constraint", words_of.one(job.id, job.intent)], HTCONDOR, owner=job.owner
         )

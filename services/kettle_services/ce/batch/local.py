@@ -64,9 +64,10 @@ class LocalJobs:
         found = await self._done(partial(self._queue.standings, wanted))
         return {str(each.job.number): shown(each, self._host) for each in found}
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """It has some seconds to end by itself."""
         await self._change(job, removed=True)
+        return True
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is stopped with all its processes; else it does not begin."""

@@ -47,9 +47,9 @@ class Lsf:
         """All by one question, which names them."""
         return among(await self._listed([each.id for each in jobs]), jobs)
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """By its name as well: numbers are used again."""
-        await self._asking.order(["bkill", "-J", job.intent, job.id], LSF, owner=job.owner)
+        return await self._asking.order(["bkill", "-J", job.intent, job.id], LSF, owner=job.owner)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """It is the same for one that runs, and one that waits."""

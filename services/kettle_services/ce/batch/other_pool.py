@@ -116,9 +116,9 @@ class OtherPool:
         """One question for all."""
         return among(await self._queue(f"{words_of.NAME} isnt undefined"), jobs)
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """The number may be another job's by now, if that pool began again: the name has to fit."""
-        await self._order("remove", job)
+        return await self._order("remove", job)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended; else it is held."""
@@ -154,14 +154,14 @@ class OtherPool:
             raise self._away(error) from None
         return list(words_of.listed(ads))
 
-    async def _order(self, action: Action, job: Job) -> None:
+    async def _order(self, action: Action, job: Job) -> bool:
         client = await self._connected()
         meant = select(int(job.id), constraint=f"{words_of.NAME} =?= {quoted_string(job.intent)}")
         try:
             said = await client.act(action, meant, "the entrypoint that submitted it says so")
         except CommandRefusedError as error:
             if error.code == RefusalCode.NOT_FOUND:
-                return
+                return False
             raise NotTakenError(cleaned(str(error)), passes=error.code in _PASSES) from None
         except ClientError as error:
             raise self._away(error) from None
@@ -170,6 +170,7 @@ class OtherPool:
             raise NotTakenError(
                 f"{action} of job {one.job}, which is {one.status}: {one.outcome}", passes=False
             )
+        return True
 
     async def _connected(self) -> Client:
         """The connection, made when it is needed.  Raises UnavailableError."""

@@ -66,10 +66,10 @@ class Pbs:
         except BrokenAnswerError as error:
             raise UnavailableError(cleaned(str(error))) from None
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """The number may be another job's by now, since servers begin again: the name has to fit."""
-        if job.id in await self._named(job.intent):
-            await self._asking.order(["qdel", job.id], PBS, owner=job.owner)
+        there = job.id in await self._named(job.intent)
+        return there and await self._asking.order(["qdel", job.id], PBS, owner=job.owner)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended, which operators may; else it is held."""

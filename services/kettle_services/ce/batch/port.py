@@ -89,11 +89,11 @@ class BatchSystem(Protocol):
         """
         ...
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """
         Have a job removed; one that is not there is no error.  That it is over is said by `poll` and `accounting`, not by this.
 
-        Raises UnavailableError.
+        False: it answers that it has no such job.  Raises UnavailableError.
         """
         ...
 

@@ -65,9 +65,9 @@ class GridEngine:
         asked = owners if all(each.owner for each in jobs) else ()
         return among(await self._listed(sorted(asked)), jobs)
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """By its name, which is nobody else's: numbers are used again."""
-        await self._order(["qdel", job.intent], owner=job.owner)
+        return await self._order(["qdel", job.intent], owner=job.owner)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended."""
@@ -110,13 +110,12 @@ class GridEngine:
             raise UnavailableError(said(ran))
         return ran.output
 
-    async def _order(self, words: Sequence[str], *, owner: str) -> None:
+    async def _order(self, words: Sequence[str], *, owner: str) -> bool:
         ran = await self._asking.run(words, owner=owner)
         told = f"{ran.output}\n{ran.errors}"
         if GRID_ENGINE.is_away(told):
             raise UnavailableError(said(ran))
-        if "can not be applied" in told or "denied" in told:
-            if not GRID_ENGINE.is_unknown(told):
-                raise NotTakenError(said(ran), passes=False)
-        elif ran.status and not GRID_ENGINE.is_unknown(told):
+        there = not GRID_ENGINE.is_unknown(told)
+        if there and (ran.status or "can not be applied" in told or "denied" in told):
             raise NotTakenError(said(ran), passes=False)
+        return there

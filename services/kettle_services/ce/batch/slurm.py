@@ -87,10 +87,10 @@ class Slurm:
                     seen[id_] = each
         return seen
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: Job) -> bool:
         """The number may be another job's by now: the name has to fit."""
         words = ["scancel", f"--jobname={job.intent}", *_on(_cluster(job)), _number(job)]
-        await self._order(words, owner=job.owner)
+        return await self._order(words, owner=job.owner)
 
     async def hold(self, job: Job, *, running: bool) -> None:
         """A job that runs is suspended, which operators may; else it is held."""
@@ -131,10 +131,11 @@ class Slurm:
     async def _answer(self, words: Sequence[str]) -> Ran:
         return _whole(await self._asking.run(words))
 
-    async def _order(self, words: Sequence[str], *, owner: str) -> None:
+    async def _order(self, words: Sequence[str], *, owner: str) -> bool:
         ran = await self._asking.run(words, owner=owner)
-        if (ran.status == 0 and "error:" not in ran.errors) or SLURM.is_unknown(ran.errors):
-            return
+        there = not SLURM.is_unknown(ran.errors)
+        if not there or (ran.status == 0 and "error:" not in ran.errors):
+            return there
         if SLURM.is_away(ran.errors):
             raise UnavailableError(said(ran))
         raise NotTakenError(said(ran), passes=False)
