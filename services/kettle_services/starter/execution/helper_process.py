@@ -13,8 +13,8 @@ from kettle.execution.attempts.job_spec import Account
 from kettle.execution.system.cgroup import Cgroup
 
 _FIRST_FREE: Final = 3
-_OUTCOME_BYTES: Final = 1 << 16
-"""What a pipe holds: the outcome waits in it for the process's end."""
+_MOST_BYTES: Final = 16 << 20
+"""Of an outcome: who else still has the file cannot fill our memory through it."""
 
 
 class HelperProcess:
@@ -34,16 +34,15 @@ class HelperProcess:
         cgroup: Cgroup | None,
         directory: str,
     ) -> None:
-        self._said, theirs = os.pipe()
+        # Not a pipe: we read only when the process has ended, and it would not end before we had read what no pipe holds.
+        self._said = os.memfd_create("outcome", os.MFD_CLOEXEC)
         try:
             self.pid = os.fork()
         except OSError:
-            os.close(theirs)
             self.close()
             raise
         if self.pid == 0:
-            _do(work, prepare, account, cgroup, directory, theirs)
-        os.close(theirs)
+            _do(work, prepare, account, cgroup, directory, self._said)
 
     def close(self) -> None:
         """Stop reading its output."""
@@ -51,13 +50,12 @@ class HelperProcess:
 
     def outcome(self) -> bytes:
         """
-        Called after its end; empty if it died.  What it has left behind may still hold the pipe: nobody waits for that.
+        Called after its end; empty, or only the beginning, if it died.  What it has left behind may still have the file
+        open: nobody waits for that.
         """
-        os.set_blocking(self._said, False)
-        try:
-            return os.read(self._said, _OUTCOME_BYTES)
-        except BlockingIOError:
-            return b""
+        with open(self._said, "rb", closefd=False) as file:
+            file.seek(0)
+            return file.read(_MOST_BYTES)
 
 
 def _do(
@@ -84,7 +82,8 @@ def _do(
                 os.setresuid(account.uid, account.uid, account.uid)
             os.chdir(directory)
 
-        os.write(_FIRST_FREE, work(become))
+        with open(_FIRST_FREE, "wb", closefd=False) as file:
+            file.write(work(become))
         status = 0
     except Exception as error:  # noqa: BLE001 - the runner of this process
         sys.excepthook(type(error), error, error.__traceback__)
