@@ -26,13 +26,18 @@ class Web(ThreadingHTTPServer):
         self.asked: list[tuple[str, str]] = []
         """Method and range of each request."""
         self.ages: dict[str, float] = {}
-        """Seconds since files have changed; others do not say."""
+        """How many seconds before this server was there files have changed; others do not say."""
+        self.began = time.time()
         self.elsewhere: dict[str, str] = {}
         """Where files are that this server has not."""
         self.shown: list[str] = []
         """What was shown with each GET to prove who asks."""
         self.portion = 0
         """How much of a rest is sent at most, in an answer that is complete; 0: all of it."""
+        self.ignores_if_range = False
+        """Whether a rest is sent of whatever is there."""
+        self.silent_parts = False
+        """Whether an answer with a rest does not say which state of the file it is of."""
         self.sent = 0
         """Bytes of files."""
 
@@ -61,14 +66,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(web.statuses.pop(0) if web.statuses else 404)
             return
         data, tag = web.files[name], web.tags.get(name, f'"{name}"')
-        changed = formatdate(time.time() - web.ages[name], usegmt=True) if name in web.ages else ""
+        changed = formatdate(web.began - web.ages[name], usegmt=True) if name in web.ages else ""
         if (tag and self.headers.get("If-None-Match") == tag) or (
             changed and self.headers.get("If-Modified-Since") is not None
         ):
             self.send_response(304)
             self.end_headers()
             return
-        start = int(wanted[6:-1]) if wanted and self.headers.get("If-Range") == tag else 0
+        same = web.ignores_if_range or self.headers.get("If-Range") in {tag, changed}
+        start = int(wanted[6:-1]) if wanted and same else 0
         if start and start >= len(data):
             self.send_error(416)
             return
@@ -77,9 +83,10 @@ class _Handler(BaseHTTPRequestHandler):
         if start:
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")
         self.send_header("Content-Length", str(end - start))
-        if tag:
+        named = not (start and web.silent_parts)
+        if tag and named:
             self.send_header("ETag", tag)
-        if changed:
+        if changed and named:
             self.send_header("Last-Modified", changed)
         self.end_headers()
         most = web.breaks.pop(0) if web.breaks else end - start

@@ -118,6 +118,65 @@ def test_a_file_that_changed_meanwhile_begins_anew(web: Web, tmp_path: Path) -> 
     assert b"new" * 10 == (tmp_path / "f").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("tags", "ages"),
+    [
+        (('"one"', '"two"'), (0, 0)),
+        (('"one"', 'W/"one"'), (0, 0)),
+        (("", ""), (7200, 3600)),
+        (('W/"one"', 'W/"two"'), (7200, 7200)),
+        (('"one"', ""), (7200, 3600)),
+        (('"one"', ""), (0, 3600)),
+        (("", '"two"'), (7200, 7200)),
+    ],
+)
+def test_a_rest_of_another_state_is_not_put_to_the_beginning(
+    web: Web, tmp_path: Path, tags: tuple[str, str], ages: tuple[float, float]
+) -> None:
+    """
+    Given a server that takes no notice of If-Range, when the file has changed to one of the same size, then its rest is
+    refused by the name of its state, and the file is fetched from its beginning.
+    """
+    web.ignores_if_range = True
+
+    def becomes(data: bytes, state: int) -> None:
+        web.files["f"], web.tags["f"] = data, tags[state]
+        web.ages = {"f": ages[state]} if ages[state] else {}
+
+    with (tmp_path / "f").open("wb") as sink:
+        download = http.Download(web.url("f"), sink)
+        becomes(b"a" * 100, 0)
+        web.breaks = [40]
+        with pytest.raises(http.BrokenError, match="ended before the file did"):
+            download.go_on()
+        becomes(b"b" * 100, 1)
+        with pytest.raises(http.BrokenError, match="from byte 40 is of another state of the file"):
+            download.go_on()
+        download.go_on()
+
+    assert b"b" * 100 == (tmp_path / "f").read_bytes()
+    assert ["", "bytes=40-", ""] == [wanted for _, wanted in web.asked]
+
+
+def test_a_rest_need_not_say_again_which_state_it_is_of(web: Web, tmp_path: Path) -> None:
+    """Who was asked for the rest of one state has answered with that."""
+    web.files["f"], web.breaks, web.silent_parts = DATA, [1_000_000, 500_000], True
+    http.fetch(web.url("f"), str(tmp_path / "f"))
+
+    assert DATA == (tmp_path / "f").read_bytes()
+    assert ["", "bytes=1000000-", "bytes=1500000-"] == [wanted for _, wanted in web.asked]
+
+
+@pytest.mark.parametrize(("age", "wanted"), [(1, ""), (3600, "bytes=1000000-")])
+def test_a_date_names_a_state_when_it_is_past(web: Web, tmp_path: Path, age: int, wanted: str) -> None:
+    """A file that has just changed may change again within the same second: its rest is not asked for."""
+    web.files["f"], web.tags["f"], web.ages["f"], web.breaks = DATA, "", age, [1_000_000]
+    http.fetch(web.url("f"), str(tmp_path / "f"))
+
+    assert DATA == (tmp_path / "f").read_bytes()
+    assert ["", wanted] == [each for _, each in web.asked]
+
+
 def test_a_busy_server_is_asked_again(web: Web, tmp_path: Path) -> None:
     """503 and the like pass; a server that never gets better is given up with its words."""
     web.files["f"], web.statuses = b"x", [503, 429]

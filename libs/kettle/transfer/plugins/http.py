@@ -55,6 +55,8 @@ _LATER: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _PARTIAL, _UNCHANGED, _UNSATISFIABLE = 206, 304, 416
 _GONE: Final = frozenset({404, 410})
 _RANGE: Final = re.compile(r"bytes (?P<start>[0-9]+)-(?P<end>[0-9]+)/(?P<size>[0-9]+|\*)")
+_NAMES: Final = ("ETag", "Last-Modified")
+"""What a server may say of the state that a file is in."""
 _SETTLED_S: Final = 60
 """
 A file that changed so shortly before it was fetched may change again without another date (RFC 9110, 8.8.2.2).
@@ -256,7 +258,9 @@ class Download:
         self._headers = headers
         self._sink = sink
         self._tag = ""
-        """What names this state of the file: only with it may a later answer continue an earlier one."""
+        """What names the state of the file that was begun: only with it may a later answer continue an earlier one."""
+        self._said: dict[str, str] = {}
+        """All that names this state, by the answer with which it was begun."""
         self._size: int | None = None
         """Of the whole file, if the server has said so."""
         self.lasting = ""
@@ -287,17 +291,23 @@ class Download:
                 self._refuse_part(answer, have)
             else:
                 if have:
-                    self._begin_anew()
+                    have = self._begin_anew()
                 self._size = answer.length
-            self.hit = said_hit(answer.headers)
-            tag = answer.headers["ETag"] or ""
-            self._tag = tag if tag and not tag.startswith("W/") else answer.headers["Last-Modified"] or ""
-            self.lasting = self._tag if _lasts(answer.headers, self._tag) else ""
+            self._note(answer.headers, begins=not have)
             self._take(answer)
         if self._size is not None and self._sink.tell() != self._size:
             if self._sink.tell() > self._size:
                 self._tag = ""
             raise BrokenError(f"of {self._size} bytes the server has sent {self._sink.tell()}")
+
+    def _note(self, headers: email.message.Message, *, begins: bool) -> None:
+        """What an answer says of the file; its state is that of the answer which begins it."""
+        if begins:
+            self._said = {name: said for name in _NAMES if (said := headers[name])}
+            self._tag = self.lasting = _lasting_name(headers)
+        if "no-store" in (headers["Cache-Control"] or "").lower():
+            self.lasting = ""
+        self.hit = said_hit(headers)
 
     def _refuse_part(self, answer: http.client.HTTPResponse, have: int) -> None:
         """
@@ -314,7 +324,19 @@ class Download:
             raise BrokenError(
                 f"the server's part from byte {have} is of another file, or of one without a size"
             )
+        if have and not self._continues(answer.headers):
+            self._tag = ""
+            raise BrokenError(f"the server's part from byte {have} is of another state of the file")
         self._size = size
+
+    def _continues(self, part: email.message.Message) -> bool:
+        """
+        Whether what a part says of its state is what the beginning has said: a server or a proxy may take no notice of
+        If-Range.  One that says nothing has been asked for this state, and is trusted.
+        """
+        if self._tag.startswith('"') and part["ETag"]:
+            return bool(part["ETag"] == self._tag)
+        return all(part[name] in {None, self._said.get(name)} for name in _NAMES)
 
     def _begin_anew(self) -> int:
         self._sink.seek(0)
@@ -344,16 +366,19 @@ def said_hit(headers: email.message.Message) -> bool | None:
     return "hit" in said.split()[0] if said else None
 
 
-def _lasts(headers: email.message.Message, tag: str) -> bool:
-    """Whether the server lets an answer be kept, and what names its state does so for good."""
-    if not tag or "no-store" in (headers["Cache-Control"] or "").lower():
-        return False
+def _lasting_name(headers: email.message.Message) -> str:
+    """
+    What names the state of a file for good, byte by byte: a strong tag, or a date after which it can no longer have changed
+    within the same second (RFC 9110, 13.1.5); empty: nothing does.
+    """
+    tag, changed = headers["ETag"] or "", headers["Last-Modified"] or ""
     if tag.startswith('"'):
-        return True
-    now, changed = (email.utils.parsedate_tz(headers[name] or "") for name in ("Date", "Last-Modified"))
-    if now is None or changed is None:
-        return False
-    return email.utils.mktime_tz(now) - email.utils.mktime_tz(changed) >= _SETTLED_S
+        return tag
+    date, changed_at = (email.utils.parsedate_tz(each) for each in (headers["Date"] or "", changed))
+    if date is None or changed_at is None:
+        return ""
+    settled = email.utils.mktime_tz(date) - email.utils.mktime_tz(changed_at) >= _SETTLED_S
+    return changed if settled else ""
 
 
 def spelled(url: str) -> str:
