@@ -6,16 +6,6 @@ asyncio loop would cost each job three times what its own `fork` costs (measured
 """
 
 from kettle.execution.attempts.job_spec import Account, AttemptId, JobSpec, StoredReport
-from kettle.execution.job_environment.quoting import (
-    QuotingError,
-    join_arguments_v1,
-    join_arguments_v2_raw,
-    join_environment_v2_raw,
-    split_arguments_v1,
-    split_arguments_v2_raw,
-    split_environment_v1,
-    split_environment_v2_raw,
-)
 from kettle.execution.processes.launch import LaunchError, Program, launch
 from kettle.execution.sandbox.directory import Sandbox
 from kettle.execution.system.cgroup import Cgroup
@@ -29,16 +19,8 @@ __all__ = [
     "JobSpec",
     "LaunchError",
     "Program",
-    "QuotingError",
     "Sandbox",
     "StoredReport",
-    "join_arguments_v1",
-    "join_arguments_v2_raw",
-    "join_environment_v2_raw",
     "launch",
     "probe_cgroups",
-    "split_arguments_v1",
-    "split_arguments_v2_raw",
-    "split_environment_v1",
-    "split_environment_v2_raw",
 ]

@@ -15,11 +15,11 @@ from urllib.parse import quote
 import msgspec
 
 from kettle.jobs.needed_tokens import SERVICES
+from kettle.jobs.quoting import join_v2
 from kettle.jupyterhub import server
 from kettle.jupyterhub.errors import GatewayRefusedError, GatewayUnreachableError, ServerFailedError
 from kettle.jupyterhub.gateway_access import PoolGateway
 from kettle.jupyterhub.server_orders import SECRETS, SERVICE, OfferedProfile, ServerOrder, ServerSeen
-from kettle.submit.quoting import join_v2
 from kettle.transfer.spooled_jobs import HELD_FOR
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.cloud_events import kind_of_type

@@ -13,13 +13,13 @@ from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 
+from kettle.jobs.quoting import join_v2
 from kettle.prominence import wfformat_1_4
 from kettle.prominence.dry_run import measured
 from kettle.prominence.faults import Fault, below, require_none
 from kettle.prominence.graph import JobGraph
 from kettle.prominence.job_documents import parsed
 from kettle.prominence.shapes import Shapes
-from kettle.submit.quoting import join_v2
 from kettle.terminal.nearest_names import did_you_mean
 from kettle_wire.prominence.dry_run import DryRun
 

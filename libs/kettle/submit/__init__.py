@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kettle.submit.errors import NoJobError, PlacelessError, QuotingError, SubmitError
+from kettle.submit.errors import NoJobError, PlacelessError, SubmitError
 from kettle.submit.expansion import Submission, expand, expand_clusters
 from kettle.submit.macros import CLUSTER
 from kettle.submit.statements import Description, Reader
@@ -22,7 +22,6 @@ __all__ = [
     "Description",
     "NoJobError",
     "PlacelessError",
-    "QuotingError",
     "Site",
     "Submission",
     "SubmitError",

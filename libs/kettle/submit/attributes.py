@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from kettle.submit import quoting
+from kettle.jobs import quoting
 from kettle.submit.accounting import charging, concurrency
 from kettle.submit.checkpoints import checkpoints
 from kettle.submit.commands import CUSTOM
@@ -163,7 +163,7 @@ def _arguments(given: Setting, *, new: bool) -> Ad:
             raw = quoting.unquote_v2(given.text)
             return {"Arguments": quoting.join_v2(quoting.split_v2(raw))}
         return {"Args": " ".join(quoting.split_v1(quoting.unescape_v1(given.text)))}
-    except PlacelessError as error:
+    except quoting.QuotingError as error:
         raise placed(given, error) from error
 
 
@@ -182,9 +182,9 @@ def environment(lookup: Lookup) -> Ad:
             if newer or quoting.is_v2(given.text):
                 entries = quoting.split_v2(quoting.unquote_v2(given.text))
             else:
-                entries = quoting.split_environment_v1(given.text)
+                entries = quoting.described_environment_v1(given.text)
             found |= quoting.environment_of(entries)
-        except PlacelessError as error:
+        except quoting.QuotingError as error:
             raise placed(given, error) from error
     return {"Environment": quoting.join_v2([f"{name}={value}" for name, value in found.items()])}
 

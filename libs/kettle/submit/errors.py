@@ -4,7 +4,6 @@ What can be wrong with a submit description.
     SubmitError           it is refused: where, and one sentence
     └── NoJobError        it is sound and makes no job: its lists are empty
     PlacelessError        the same, raised where the place is not known; becomes a SubmitError
-    ├── QuotingError      arguments or an environment are not quoted soundly
     └── MacroError        a macro has no value
 """
 
@@ -30,10 +29,6 @@ class NoJobError(SubmitError):
 
 class PlacelessError(ValueError):
     """A part of a description is wrong; the message is the sentence, and the caller knows the line."""
-
-
-class QuotingError(PlacelessError):
-    """Text in one of the two syntaxes of arguments and environments cannot be split."""
 
 
 class MacroError(PlacelessError):

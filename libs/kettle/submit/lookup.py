@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from kettle.jobs.nodes import PLACEHOLDER
+from kettle.jobs.quoting import QuotingError
 from kettle.submit.commands import NAMES
 from kettle.submit.errors import PlacelessError, SubmitError
 from kettle.submit.expressions import boolean, unquoted
@@ -186,7 +187,7 @@ def readable(lookup: Lookup, given: Setting, name: str, *, what: str = "the inpu
         lookup.missing(given, what, path, why)
 
 
-def placed(setting: Setting, error: PlacelessError) -> SubmitError:
+def placed(setting: Setting, error: PlacelessError | QuotingError) -> SubmitError:
     """The error with the place of the command that it is about."""
     return setting.assignment.refused(str(error))
 

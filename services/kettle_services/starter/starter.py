@@ -16,13 +16,13 @@ from kettle.execution.attempts import messages
 from kettle.execution.attempts.job_spec import JobSpec, StoredReport
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, launch
 from kettle.execution.sandbox import manifest
 from kettle.execution.sandbox.directory import Mark, Sandbox
 from kettle.execution.sandbox.output_files import STDOUT, Purpose, TooManyResultsError, collect
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.linux import become_subreaper, boottime, forget_peak
+from kettle.jobs.quoting import QuotingError
 from kettle.transfer.plugin import Move
 from kettle_services.starter.attempt_machine import AttemptMachine
 from kettle_services.starter.deadlines import Deadlines

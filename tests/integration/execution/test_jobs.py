@@ -325,7 +325,7 @@ async def test_malformed_arguments_hold_the_job(submitter: SubmitSide) -> None:
 
     assert failed.result.ending is not None
     assert (True, 6) == (failed.result.ending.holds, failed.result.ending.code)
-    assert "not closed" in failed.result.ending.reason
+    assert "is never closed" in failed.result.ending.reason
 
 
 async def test_a_soft_end_lets_the_job_clean_up(submitter: SubmitSide) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kettle.dag.submission.sent_dag_job import SentDag, dag_job_ad, difference
-from kettle.submit.quoting import join_v2
+from kettle.jobs.quoting import join_v2
 from kettle_wire.ads.types import Ad, Expr
 
 PYTHON = "/opt/kettle/bin/python3"

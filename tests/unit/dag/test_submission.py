@@ -9,9 +9,9 @@ from kettle.dag.submission.command_line import OptionError, by_name, parsed
 from kettle.dag.submission.loading import load, partial_file
 from kettle.dag.submission.options import SubmitDagOptions
 from kettle.dag.submission.preparing import PreparationError, Prepared, Site, prepare, prepare_within
+from kettle.jobs.quoting import environment_of, split_v2
 from kettle.submit import Site as SubmitSite
 from kettle.submit import expand, parse
-from kettle.submit.quoting import environment_of, split_v2
 
 GETENV = (
     "getenv      = CONDOR_CONFIG,_CONDOR_*,KETTLE_HOME,KETTLE_NATS_*,KETTLE_POOL,PATH,PYTHONPATH,PERL*,PEGASUS_*,TZ,HOME,USER,LANG,LC_ALL,ASAN_OPTIONS,"

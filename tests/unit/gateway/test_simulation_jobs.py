@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from kettle.submit.quoting import split_v2
+from kettle.jobs.quoting import split_v2
 from kettle_services.gateway.rest.simulation_jobs import (
     SimulationTerms,
     job_ad,

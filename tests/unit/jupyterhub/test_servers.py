@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from kettle.accounts.lookup import own_name
+from kettle.jobs.quoting import split_v2
 from kettle.jupyterhub import server
 from kettle.jupyterhub.errors import GatewayUnreachableError, NoTokenError, ServerFailedError
 from kettle.jupyterhub.options import ChosenOptions, chosen, form_of, from_form
 from kettle.jupyterhub.person_tokens import CommandToken, LoginToken, OwnAccountToken, is_due
 from kettle.jupyterhub.server_jobs import MARK, ServerProfile, job_ad, seen_of
 from kettle.jupyterhub.server_orders import SECRETS, ServerOrder, ServerSize, mark_of
-from kettle.submit.quoting import split_v2
 from kettle.transfer.spooled_jobs import HELD_FOR
 from kettle_wire.ads.types import Expr
 from kettle_wire.rest.jobs import Job

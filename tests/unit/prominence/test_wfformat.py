@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from kettle.jobs.quoting import split_v2, unquote_v2
 from kettle.prominence.faults import DocumentRefused, Fault
 from kettle.prominence.wfformat import dag_of, dry_run, graph_of, read_instance
-from kettle.submit.quoting import split_v2, unquote_v2
 
 TASKS = "/workflow/specification/tasks"
 

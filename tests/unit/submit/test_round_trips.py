@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kettle.jobs.quoting import split_v2
 from kettle.submit import Site, Submission, expand, parse
-from kettle.submit.quoting import split_v2
 
 SITE = Site(arch="X86_64", opsys="LINUX", file_system_domain="here", check_files=False)
 PLAIN = st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters="$#)\\")

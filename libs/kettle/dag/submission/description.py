@@ -12,7 +12,14 @@ from kettle.dag.submission.command_line import OF_DAEMONS
 from kettle.dag.submission.loading import Knob
 from kettle.dag.submission.names import FileNames
 from kettle.dag.submission.options import SubmitDagOptions
-from kettle.submit.quoting import environment_of, is_v2, join_v2, split_environment_v1, split_v2, unquote_v2
+from kettle.jobs.quoting import (
+    described_environment_v1,
+    environment_of,
+    is_v2,
+    join_v2,
+    split_v2,
+    unquote_v2,
+)
 
 _TAKEN_ALONG: Final = (
     "CONDOR_CONFIG,_CONDOR_*,KETTLE_HOME,KETTLE_NATS_*,KETTLE_POOL,PATH,PYTHONPATH,PERL*,PEGASUS_*,TZ,HOME,USER,LANG,LC_ALL,ASAN_OPTIONS,LSAN_OPTIONS,"
@@ -153,7 +160,7 @@ def _environment(options: SubmitDagOptions, names: FileNames, environ: Mapping[s
             name: value for name, value in environ.items() if ";" not in name + value and value.isprintable()
         }
     for text in options.add_to_env:
-        entries = split_v2(unquote_v2(text)) if is_v2(text) else split_environment_v1(text)
+        entries = split_v2(unquote_v2(text)) if is_v2(text) else described_environment_v1(text)
         found |= environment_of(entries)
     found |= {"_CONDOR_DAGMAN_LOG": names.debug_log, "_CONDOR_MAX_DAGMAN_LOG": "0"}
     given = {

@@ -17,8 +17,7 @@ from kettle.dag.submission.command_line import OptionError, parsed
 from kettle.dag.submission.loading import Knob, flag, load, newest_rescue
 from kettle.dag.submission.names import FileNames, file_names
 from kettle.dag.submission.options import SubmitDagOptions
-from kettle.submit.errors import PlacelessError
-from kettle.submit.quoting import split_v2, unquote_v2
+from kettle.jobs.quoting import QuotingError, split_v2, unquote_v2
 
 _ARGUMENTS: Final = re.compile(r"arguments\s*=\s*(.*)", re.IGNORECASE)
 _LIMITS: Final = ("max_idle", "max_jobs", "max_pre", "max_post", "max_hold")
@@ -75,7 +74,7 @@ def prepare(options: SubmitDagOptions, site: Site) -> Prepared:
         if options.update_submit:
             options = _with_old_limits(options, site.directory / names.submit_file)
         _write(options, names, dag, site)
-    except (DagError, OptionError, PlacelessError) as error:
+    except (DagError, OptionError, QuotingError) as error:
         raise PreparationError(f"ERROR: {error}") from error
     except OSError as error:
         raise PreparationError(f"ERROR: {error.filename}: {error.strerror}") from error

@@ -15,8 +15,7 @@ from kettle.dag.submission.command_line import OptionError, of_dagman
 from kettle.dag.submission.description import ON_EXIT_REMOVE
 from kettle.dag.submission.names import file_names
 from kettle.dag.submission.options import SubmitDagOptions
-from kettle.submit.errors import QuotingError
-from kettle.submit.quoting import join_v2, split_v2
+from kettle.jobs.quoting import QuotingError, join_v2, split_v2
 from kettle_wire.ads.types import Ad, Expr, Scalar
 from kettle_wire.codes import Universe
 from kettle_wire.workflows import WORKFLOW_FILE

@@ -12,13 +12,13 @@ from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.job_environment.helper_programs import INSIDE, directory
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.node import node_variables
-from kettle.execution.job_environment.quoting import split_environment_v1, split_environment_v2_raw
 from kettle.execution.job_environment.site_caches import cache_variables
 from kettle.execution.processes.ancestry import MARK
 from kettle.jobs.image_registries import SERVICE as IMAGE_REGISTRY
 from kettle.jobs.match_references import SCRATCH
 from kettle.jobs.needed_tokens import DIRECTORY, SERVICES, bearer, file_of, needed_tokens
 from kettle.jobs.pool_access import ATTRIBUTE
+from kettle.jobs.quoting import environment_of, split_environment_v1, split_v2
 from kettle_wire.session_attributes import FILES
 from kettle_wire.session_attributes import SERVICES as SERVICES_PUBLISHED
 
@@ -135,9 +135,10 @@ def _own(job: JobAd, sandbox: str) -> dict[str, str]:
     way to the pool.
     """
     if (text := job.text("Environment")) is not None:
-        given = split_environment_v2_raw(text)
+        entries = split_v2(text)
     else:
-        given = split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";")
+        entries = split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";")
+    given = environment_of(entries)
     if given.get("KETTLE_NATS_URL", "").startswith("job:"):
         del given["KETTLE_NATS_URL"]
         given.pop("KETTLE_USER", None)

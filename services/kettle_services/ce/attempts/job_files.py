@@ -12,8 +12,8 @@ from kettle.accounts.lookup import StrangerError
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.download import InputError
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.sandbox.output_files import Results, TooManyResultsError
+from kettle.jobs.quoting import QuotingError
 from kettle.transfer.file_lists import ManifestError
 from kettle_services.ce.attempts.sandboxes import AwayError, Sandboxes
 from kettle_services.ce.domain.attempts.attempt import Run

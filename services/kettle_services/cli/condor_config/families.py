@@ -7,10 +7,11 @@ from typing import Final
 
 from kettle.classad import ClassAdError, parse
 from kettle.classad.nodes import Literal
-from kettle.execution.job_environment.quoting import (
+from kettle.jobs.quoting import (
     QuotingError,
+    environment_of,
     split_environment_v1,
-    split_environment_v2_raw,
+    split_v2,
 )
 from kettle.pool.personal_settings import Value
 from kettle_services.cli.condor_config.values import (
@@ -161,8 +162,8 @@ def job_environment(family: Family) -> Value | None:
         stripped = text.strip()
         try:
             if stripped.startswith('"') and stripped.endswith('"') and len(stripped) > 1:
-                return split_environment_v2_raw(stripped[1:-1].replace('""', '"'))
-            return split_environment_v1(stripped)
+                return environment_of(split_v2(stripped[1:-1].replace('""', '"')))
+            return environment_of(split_environment_v1(stripped))
         except QuotingError as error:
             raise NoValueError(str(error)) from error
 

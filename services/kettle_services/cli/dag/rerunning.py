@@ -19,8 +19,7 @@ from kettle.dag.submission import preparing
 from kettle.dag.submission.command_line import OptionError, of_dagman
 from kettle.dag.submission.loading import load
 from kettle.dag.submission.options import SubmitDagOptions
-from kettle.submit.errors import PlacelessError
-from kettle.submit.quoting import split_v2
+from kettle.jobs.quoting import QuotingError, split_v2
 from kettle.terminal.quantities import counted
 from kettle_services.cli.errors import CommandError
 from kettle_services.cli.options import with_pool
@@ -77,7 +76,7 @@ async def _earlier(pool: Client, number: int) -> tuple[WorkflowState, SubmitDagO
     said, batch = submitted.ad.get("Arguments"), submitted.ad.get("JobBatchName")
     try:
         options = of_dagman(split_v2(str(said)))
-    except (OptionError, PlacelessError) as error:
+    except (OptionError, QuotingError) as error:
         raise CommandError(
             f"job {number}.0 is no DAG job of condor_submit_dag: its arguments cannot be read: {error}"
         ) from error

@@ -10,8 +10,7 @@ from kettle.client import Client, JobId, select
 from kettle.client.explanations.job_state import answer
 from kettle.client.explanations.many_jobs import answers, heading
 from kettle.dag.submission.command_line import OptionError, of_dagman
-from kettle.submit.errors import PlacelessError
-from kettle.submit.quoting import split_v2
+from kettle.jobs.quoting import QuotingError, split_v2
 from kettle_services.cli.options import with_pool
 from kettle_services.cli.output.screen import Screen
 from kettle_wire.codes import DagStatus, NodeState, Universe
@@ -131,7 +130,7 @@ async def workflow_called(pool: Client, text: str) -> tuple[int, str] | None:
     for ad in reversed(await pool.jobs(dag_jobs, projection=["ClusterId", "Arguments"])):
         try:
             options = of_dagman(split_v2(str(ad.get("Arguments", ""))))
-        except (OptionError, PlacelessError):
+        except (OptionError, QuotingError):
             continue  # a job of this universe that is no DAG job
         for name in options.dag_files[:1]:
             dag = f"{PurePath(name).name}."

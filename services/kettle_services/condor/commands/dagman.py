@@ -47,12 +47,13 @@ def run(_name: str, words: list[str]) -> int:
     """Run the DAG."""
     from kettle.dag.faults import DagError
     from kettle.dag.submission.command_line import OptionError, of_dagman
+    from kettle.jobs.quoting import QuotingError
     from kettle.submit.errors import PlacelessError
 
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(message)s", level=logging.WARNING)
     try:
         return asyncio.run(_run(of_dagman(words), words))
-    except (DagError, OptionError, PlacelessError, OSError) as error:
+    except (DagError, OptionError, PlacelessError, QuotingError, OSError) as error:
         raise ToolError(f"ERROR: {error}") from error
 
 

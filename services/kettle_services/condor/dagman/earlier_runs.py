@@ -6,8 +6,7 @@ from typing import Final
 from kettle.classad.printing import quoted_string
 from kettle.client import Client, select
 from kettle.dag.submission.command_line import OptionError, of_dagman
-from kettle.submit.errors import PlacelessError
-from kettle.submit.quoting import split_v2
+from kettle.jobs.quoting import QuotingError, split_v2
 from kettle_services.condor.dagman.node_jobs import NodesInCommon
 from kettle_wire.ads.types import Ad
 from kettle_wire.codes import Universe
@@ -43,5 +42,5 @@ def _files(ad: Ad) -> list[str]:
     """The DAG files of a DAG job; none if it is another job."""
     try:
         return of_dagman(split_v2(str(ad.get("Arguments", "")))).dag_files
-    except (OptionError, PlacelessError):
+    except (OptionError, QuotingError):
         return []

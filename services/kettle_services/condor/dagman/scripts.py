@@ -14,7 +14,7 @@ from kettle.client.errors import ClientError
 from kettle.client.jobs.submission import prepare
 from kettle.dag.files.progress import Progress
 from kettle.dag.structure import Script
-from kettle.submit.quoting import join_v2
+from kettle.jobs.quoting import join_v2
 from kettle_services.condor.dagman.macros import NodeSoFar, filled, words_of
 from kettle_services.condor.dagman.node_jobs import METHOD, NodesInCommon, attributes_of, directory_of
 from kettle_wire.codes import NodePart

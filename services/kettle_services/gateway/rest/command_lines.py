@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Final
 
-from kettle.execution.job_environment.quoting import QuotingError, split_arguments_v2_raw
+from kettle.jobs.quoting import QuotingError, split_v2
 from kettle_wire.ads.types import Ad, Expr, Scalar
 
 COMMAND_ATTRIBUTES: Final = ("Cmd", "Args", "Arguments")
@@ -23,7 +23,7 @@ def command_of(program: str, values: Mapping[str, str]) -> str:
     """
     words = values.get("Arguments", "")
     try:
-        arguments = shlex.join(split_arguments_v2_raw(words))
+        arguments = shlex.join(split_v2(words))
     except QuotingError:
         arguments = words
     return f"{program} {arguments or values.get('Args', '')}".strip()

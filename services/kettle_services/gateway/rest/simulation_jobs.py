@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kettle.submit.quoting import join_v2
+from kettle.jobs.quoting import join_v2
 from kettle_wire.ads.types import Ad, Expr
 from kettle_wire.codes import HoldCode, JobStatus, Universe
 from kettle_wire.rest.simulations import NewSimulation, SimulationState, SimulationView

@@ -5,7 +5,7 @@ from typing import Final
 
 from kettle.jobs.needed_tokens import PERMISSIONS, RESOURCE
 from kettle.jobs.needed_tokens import SERVICES as OAUTH_SERVICES
-from kettle.submit.quoting import join_v2
+from kettle.jobs.quoting import join_v2
 from kettle_services.sessions.domain.session import InteractiveSession
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.codes import Universe

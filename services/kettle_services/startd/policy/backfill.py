@@ -12,9 +12,9 @@ from kettle.execution.attempts import stored_reports
 from kettle.execution.attempts.job_spec import AttemptId, Isolation, JobSpec, StoredReport
 from kettle.execution.attempts.messages import Question
 from kettle.execution.job_environment.job_ad import long_form
-from kettle.execution.job_environment.quoting import join_arguments_v2_raw
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.execution.system.linux import boottime
+from kettle.jobs.quoting import join_v2
 from kettle_services.startd.domain.ads import slot_ad
 from kettle_services.startd.domain.policy import backfill
 from kettle_services.startd.domain.slots.slot import Slot
@@ -160,7 +160,7 @@ class Backfilling:
                 "ClusterId": 0,
                 "ProcId": slot.number,
                 "Cmd": path,
-                "Arguments": join_arguments_v2_raw(arguments),
+                "Arguments": join_v2(arguments),
                 "TransferExecutable": False,
                 "TransferOutput": "",
             },

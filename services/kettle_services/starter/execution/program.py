@@ -11,12 +11,12 @@ import msgspec
 from kettle.execution.attempts.job_spec import Isolation, JobSpec
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.job_environment.quoting import split_arguments_v1, split_arguments_v2_raw
 from kettle.execution.job_environment.variables import job_environment
 from kettle.execution.processes.ancestry import MARK
 from kettle.execution.processes.isolation import Enclosure
 from kettle.execution.processes.launch import Program
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
+from kettle.jobs.quoting import split_v1, split_v2
 from kettle_wire.codes import HoldCode
 
 if TYPE_CHECKING:
@@ -154,6 +154,4 @@ def _working(job: JobAd, usual: str) -> str:
 
 def _arguments(job: JobAd) -> list[str]:
     arguments = job.text("Arguments")
-    return (
-        split_arguments_v1(job.text("Args") or "") if arguments is None else split_arguments_v2_raw(arguments)
-    )
+    return split_v1(job.text("Args") or "") if arguments is None else split_v2(arguments)

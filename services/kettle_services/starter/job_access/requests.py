@@ -11,13 +11,13 @@ import msgspec
 from kettle.execution.attempts.job_spec import JobSpec
 from kettle.execution.attempts.messages import AccessReply, AccessRequest
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import Program
 from kettle.execution.processes.side_program import spawn_beside
 from kettle.execution.sandbox.directory import Sandbox, acting_as
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle.execution.sandbox.safe_open import open_beneath, open_place
 from kettle.execution.system.cgroup import Cgroup
+from kettle.jobs.quoting import QuotingError
 from kettle_services.starter.execution.process_tree import ProcessTree
 from kettle_services.starter.execution.program import program_of
 from kettle_services.starter.job_access.sessions import NotStartedError, SessionError, Sessions

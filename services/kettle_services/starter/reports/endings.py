@@ -6,10 +6,10 @@ from typing import Final
 
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, Step
 from kettle.execution.sandbox.output_files import TooManyResultsError
 from kettle.jobs.durations import exceeded
+from kettle.jobs.quoting import QuotingError
 from kettle_wire.attempts import Ending
 from kettle_wire.codes import HoldCode, HoldSubcode, VacateCode
 

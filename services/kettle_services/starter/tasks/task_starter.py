@@ -10,12 +10,12 @@ import msgspec
 from kettle.execution.attempts import messages
 from kettle.execution.containers.policy import ContainerError
 from kettle.execution.containers.runtimes.runtime import AREA
-from kettle.execution.job_environment.quoting import QuotingError
 from kettle.execution.processes.launch import LaunchError, Program, launch
 from kettle.execution.sandbox.directory import acting_as
 from kettle.execution.sandbox.output_files import STDERR, STDOUT
 from kettle.execution.system.linux import boottime, forget_peak
 from kettle.jobs.nodes import NUMBER
+from kettle.jobs.quoting import QuotingError
 from kettle.tasks.nodes import on_node
 from kettle.tasks.reading import TasksError, read_tasks
 from kettle.tasks.sequence import (

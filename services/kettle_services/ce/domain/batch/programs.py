@@ -4,11 +4,11 @@ import posixpath
 from typing import Final
 
 from kettle.execution.job_environment.job_ad import JobAd
-from kettle.execution.job_environment.quoting import (
-    split_arguments_v1,
-    split_arguments_v2_raw,
+from kettle.jobs.quoting import (
+    environment_of,
     split_environment_v1,
-    split_environment_v2_raw,
+    split_v1,
+    split_v2,
 )
 from kettle.transfer.submit_side_paths import STDERR, STDOUT
 from kettle_services.ce.domain.batch.script import Program
@@ -44,12 +44,10 @@ def program_of(job: JobAd, sandbox: str) -> Program:
 
 def _arguments(job: JobAd) -> list[str]:
     arguments = job.text("Arguments")
-    return (
-        split_arguments_v1(job.text("Args") or "") if arguments is None else split_arguments_v2_raw(arguments)
-    )
+    return split_v1(job.text("Args") or "") if arguments is None else split_v2(arguments)
 
 
 def _environment(job: JobAd) -> dict[str, str]:
     if (text := job.text("Environment")) is not None:
-        return split_environment_v2_raw(text)
-    return split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";")
+        return environment_of(split_v2(text))
+    return environment_of(split_environment_v1(job.text("Env") or "", job.text("EnvDelim") or ";"))

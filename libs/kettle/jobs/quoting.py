@@ -7,15 +7,19 @@ in between ("raw", as job ads carry it) is split at blanks, `'...'` protects, an
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
-
-from kettle.submit.errors import QuotingError
 
 _BLANKS: Final = " \t\r\n"
 """What separates words, as in HTCondor: a name with a blank of another kind, U+00A0 for example, is one word."""
-_WORD: Final = re.compile(rf"(?:[^{_BLANKS}']|'(?:[^']|'')*')+")
+_QUOTED: Final = re.compile(r"'((?:[^']|'')*+)'")
+_WORD: Final = re.compile(rf"(?:[^{_BLANKS}']|{_QUOTED.pattern})+")
 _SPECIAL: Final = re.compile(rf"[{_BLANKS}']+")
 _BETWEEN: Final = re.compile(rf"[{_BLANKS}]+")
+
+
+class QuotingError(ValueError):
+    """Text in one of the two syntaxes cannot be split; the message is a sentence."""
 
 
 def is_v2(text: str) -> bool:
@@ -45,17 +49,13 @@ def split_v2(raw: str) -> list[str]:
         match = _WORD.match(raw, position)
         end = match.end() if match else position
         if match is None or (end < len(raw) and raw[end] not in _BLANKS):
-            raise QuotingError(f"the single quote is never closed: {raw[end:]}")
-        words.append(_unprotected(match[0]))
+            raise QuotingError(f"the single quote at character {end + 1} of {raw} is never closed")
+        words.append(_QUOTED.sub(lambda quoted: quoted[1].replace("''", "'"), match[0]))
         position = end
     return words
 
 
-def _unprotected(word: str) -> str:
-    return re.sub(r"'((?:[^']|'')*)'", lambda quoted: quoted[1].replace("''", "'"), word)
-
-
-def join_v2(words: list[str]) -> str:
+def join_v2(words: Iterable[str]) -> str:
     """The canonical raw V2 text of these words; inverse of `split_v2`."""
     return " ".join(
         _SPECIAL.sub(lambda run: "'" + run[0].replace("'", "''") + "'", word) if word else "''"
@@ -78,12 +78,17 @@ def split_v1(raw: str) -> list[str]:
     return [word for word in _BETWEEN.split(raw) if word]
 
 
-def split_environment_v1(raw: str) -> list[str]:
-    """The `NAME=value` entries of an environment in the old syntax."""
-    return [entry.strip() for entry in raw.split(";") if entry.strip()]
+def split_environment_v1(raw: str, delimiter: str = ";") -> list[str]:
+    """The `NAME=value` entries of an environment in the old syntax; blanks behind a value belong to it."""
+    return [entry.lstrip(_BLANKS) for entry in raw.split(delimiter) if entry.strip(_BLANKS)]
 
 
-def environment_of(entries: list[str]) -> dict[str, str]:
+def described_environment_v1(text: str) -> list[str]:
+    """The entries of a description's environment in the old syntax, where blanks around them are left out."""
+    return [entry.strip() for entry in text.split(";") if entry.strip()]
+
+
+def environment_of(entries: Iterable[str]) -> dict[str, str]:
     """Names and values of `NAME=value` entries; the last of a name wins."""
     found: dict[str, str] = {}
     for entry in entries:
