@@ -92,21 +92,23 @@ class MovedFiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Files that were not moved."""
 
 
-def summed(records: list[FileRecord]) -> MovedFiles:
-    """The record of an attempt that moved these."""
-    totals: dict[str, SourceTotal] = {}
+def summed(records: list[FileRecord], before: MovedFiles | None = None) -> MovedFiles:
+    """The record of an attempt that moved these, after what is in the record of `before`."""
+    earlier = before or MovedFiles()
+    totals = dict(earlier.totals)
     for each in records:
         if each.error or not each.source:
             continue
         name = SENT if each.upload else each.source
-        before = totals.get(name, SourceTotal())
+        total = totals.get(name, SourceTotal())
         totals[name] = SourceTotal(
-            files=before.files + 1,
-            bytes=before.bytes + each.bytes,
-            hits=before.hits + (each.hit is True),
-            seconds=before.seconds + each.seconds,
+            files=total.files + 1,
+            bytes=total.bytes + each.bytes,
+            hits=total.hits + (each.hit is True),
+            seconds=total.seconds + each.seconds,
         )
-    failed = sum(bool(each.error) for each in records)
-    odd = [each for each in records if each.error or each.tries]
-    plain = [each for each in records if not (each.error or each.tries)]
+    failed = earlier.failed + sum(bool(each.error) for each in records)
+    listed = [*earlier.files, *records]
+    odd = [each for each in listed if each.error or each.tries]
+    plain = [each for each in listed if not (each.error or each.tries)]
     return MovedFiles(files=[*odd, *plain][:MOST_FILES], totals=totals, failed=failed)

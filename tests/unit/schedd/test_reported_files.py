@@ -66,3 +66,13 @@ def test_what_has_something_to_tell_is_kept_of_many_files() -> None:
         "cache": SourceTotal(files=1, bytes=3, hits=1),
         "sent": SourceTotal(files=1, bytes=7),
     } == record.totals
+
+
+def test_the_record_grows_by_what_was_moved_later() -> None:
+    """Of transfers one after the other it is what it would be of all their files at once."""
+    plain = FileRecord(url="https://h/a", source="origin", bytes=2, seconds=1.0)
+    odd = FileRecord(url="https://h/c", error="Contact", tries=[FailedTry(why="away")])
+    sent = FileRecord(url="https://h/d", upload=True, source="origin", bytes=7)
+    first, second, third = [plain] * MOST_FILES + [odd], [sent, odd], [sent, plain]
+
+    assert summed([*first, *second, *third]) == summed(third, summed(second, summed(first)))

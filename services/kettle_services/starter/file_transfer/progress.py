@@ -12,7 +12,7 @@ from kettle.transfer.plugin import Move
 from kettle_services.starter.file_transfer.signed_urls import Signing
 from kettle_services.starter.submit_side_questions import SubmitSideQuestions
 from kettle_wire.attempts import AttemptResult, Transfer
-from kettle_wire.moved_files import FileRecord, summed
+from kettle_wire.moved_files import FileRecord, MovedFiles, summed
 from kettle_wire.worker_reports import Started
 
 
@@ -29,7 +29,8 @@ class Transfers:
         self._began = 0.0
         self._input = spec.fetched
         self._output: Transfer | None = None
-        self._files: list[FileRecord] = []
+        self._moved: MovedFiles | None = None
+        """Not each of the files: a job that runs for weeks may save a checkpoint of thousands every hour."""
 
     def begin(self, moves: Sequence[Move], *, upload: bool) -> None:
         """These are to be moved by URL."""
@@ -65,13 +66,14 @@ class Transfers:
 
     def record(self, files: list[FileRecord]) -> None:
         """What became of each, however that ended."""
-        self._files += files
+        if files:
+            self._moved = summed(files, self._moved)
 
     def told(self, result: AttemptResult) -> AttemptResult:
         """The result of the attempt, with the record of its files."""
-        if not self._files:
+        if self._moved is None:
             return result
-        usage = msgspec.structs.replace(result.usage, moved=summed(self._files))
+        usage = msgspec.structs.replace(result.usage, moved=self._moved)
         return msgspec.structs.replace(result, usage=usage)
 
     def started(self, pid: int) -> Started:
