@@ -212,6 +212,26 @@ async def test_a_large_output_is_fetched_and_removed_when_confirmed(pool: Worker
         await startd.drain()
 
 
+async def test_large_outputs_are_fetched_by_the_names_under_which_they_are_sent(pool: WorkerPool) -> None:
+    """Below a link that the job made as well, and under a name that is a directory's in its sandbox."""
+    size = 70_000
+    make = f"mkdir run build; head -c {size} /dev/zero | tee run/f > build/build; ln -s run latest"
+    async with pool.startd() as startd:
+        submitter = pool.submitter
+        activation = await submitter.start(script(make, TransferOutput="latest, build/build"))
+        report = await submitter.hear(activation, lambda report: isinstance(report.body, FinalReport))
+        assert isinstance(report.body, FinalReport)
+        assert None is report.body.result.ending
+        for name in ("latest/f", "build"):
+            request = FetchOutput(
+                key=activation.key, job=activation.job, attempt=1, name=name, offset=0, length=size
+            )
+            assert bytes(size) == (await submitter.shadow.call(FETCH_OUTPUT, submitter.startd, request)).data
+        await submitter.shadow.call(CONFIRM, submitter.startd, Confirm(recorded=[report.key]))
+        await pool.until(lambda: not list(pool.execute.glob("dir_*")))
+        await startd.drain()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs jobs that run as another account")
 async def test_a_result_that_leads_to_a_secret_is_read_with_the_jobs_rights(pool: WorkerPool) -> None:
     """A link to a file that the job could not read yields nothing, whether small or large."""

@@ -3,6 +3,7 @@ What jobs leave behind that is hard to carry: names that are no text, too many f
 """
 
 import asyncio
+import errno
 import os
 import secrets
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from kettle.execution.sandbox.directory import Sandbox, remove_tree
+from kettle.execution.sandbox.kept_results import DIRECTORY
 from kettle.testing.patience import PATIENCE_S
 from kettle.testing.processes import end_parent
 from kettle.testing.submit_side import SubmitSide, inline, script
@@ -195,14 +197,15 @@ async def test_a_sandbox_that_its_job_closed_holds_the_job(submitter: SubmitSide
     assert 1 == len({r.sequence for r in submitter.reports if isinstance(r.body, Started)})
 
 
-async def test_an_output_whose_name_is_taken_counts_as_missing(submitter: SubmitSide) -> None:
-    """A large file that should lie where a directory lies cannot be kept there."""
-    text = "mkdir a b; head -c 100000 /dev/zero > a/b"
+async def test_an_output_of_which_no_copy_can_be_made_holds_the_job(submitter: SubmitSide) -> None:
+    """The job has put a file where large results wait under names that are directories': code 12 and the errno."""
+    text = f"mkdir a b; head -c 100000 /dev/zero > a/b; touch {DIRECTORY}"
 
     exited = await submitter.run(script(text, TransferOutput="a/b"))
 
-    assert exited.result.exit is not None
-    assert not_made(["b"]) == exited.result.ending
+    assert exited.result.ending is not None
+    assert (12, errno.ENOTDIR) == (exited.result.ending.code, exited.result.ending.subcode)
+    assert DIRECTORY in exited.result.ending.reason
 
 
 async def test_names_of_inputs_that_exclude_each_other_hold_the_job(submitter: SubmitSide) -> None:

@@ -59,3 +59,17 @@ async def test_nothing_of_uploads_stays_of_a_job_that_is_over(
     with pytest.raises(FileNotFoundError):
         draft.close()
     assert names(tmp_path) == set()
+
+
+async def test_a_large_result_is_read_under_the_name_of_a_directory(
+    sandboxes: CarriedSandboxes, tmp_path: Path
+) -> None:
+    """Also when the results were looked for again, as after a restart."""
+    await sandboxes.make(RUN, {"TransferOutput": "build/build"}, [], "")
+    large = b"l" * 70_000
+    (tmp_path / RUN.intent / "build").mkdir(parents=True)
+    (tmp_path / RUN.intent / "build/build").write_bytes(large)
+    for _ in range(2):
+        results = await sandboxes.results(RUN, None)
+        assert (["build"], []) == ([file.name for file in results.files], results.missing)
+        assert large == await sandboxes.read(RUN, "build", 0, len(large))

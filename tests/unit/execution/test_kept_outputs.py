@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from kettle.execution.input_files.cache import InputCache
 from kettle.execution.input_files.kept_outputs import KeptOutputs, advertised
+from kettle.execution.sandbox.kept_results import keep
 from kettle_wire.commands.startd import Activation, ClaimKey, InputFile
 from kettle_wire.jobs import JobId
 
@@ -144,6 +145,18 @@ async def test_what_leads_elsewhere_is_not_kept(tmp_path: Path) -> None:
     await machine.ended(["link", "same", "away/private", "pipe", "missing"])
     assert ("", []) == (machine.said, [*(tmp_path / "cache").iterdir()])
     assert DATA == (tmp_path / "private").read_bytes()
+
+
+async def test_the_copy_of_a_result_is_kept(tmp_path: Path) -> None:
+    """What comes back under a name that is a directory's in the sandbox is found by that name here too."""
+    machine = Machine(tmp_path)
+    (machine.sandbox / "out").mkdir()
+    (machine.sandbox / "out/out").write_bytes(DATA)
+    with (machine.sandbox / "out/out").open("rb") as file:
+        keep(str(machine.sandbox), file.name, "out", file.fileno())
+    await machine.ended(["out"])
+    assert DATA == await machine.run(DATA)
+    assert [] == machine.access.fetched
 
 
 async def test_who_comes_meanwhile_waits_for_what_is_being_kept(tmp_path: Path) -> None:

@@ -14,17 +14,17 @@ import errno
 import hashlib
 import logging
 import os
-import stat
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kettle.execution.input_files.cache import InputCache
+from kettle.execution.sandbox.kept_results import open_kept
 from kettle.jobs.kept_outputs import KEPT_OUTPUTS_OF, cluster_name
 from kettle.threads.to_the_end import to_the_end
 from kettle_wire.ads import Ad
@@ -33,8 +33,6 @@ from kettle_wire.jobs import JobId
 _MOST: Final = 64
 """Clusters that are named in an ad."""
 _PIECE: Final = 1 << 20
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_DIRECTORY: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _MODE: Final = 0o600
 _log: Final = logging.getLogger(__name__)
 
@@ -162,18 +160,13 @@ def advertised(said: str) -> Ad:
 @contextmanager
 def _opened(directory: Path, name: str) -> Generator[tuple[int, int]]:
     """
-    A result below a directory, open to be read, and its size.  Raises OSError, also for what is no file of its own: the job may have made a link on the way or at its end.
+    A result in a sandbox, open to be read, and its size.  Raises OSError, also for what is no file of its own: the job may have made a link on the way or at its end.
     """
-    *above, last = Path(name).parts
-    with ExitStack() as stack:
-        inside = os.open(directory, _DIRECTORY)
-        stack.callback(os.close, inside)
-        for part in above:
-            inside = os.open(part, _DIRECTORY, dir_fd=inside)
-            stack.callback(os.close, inside)
-        file = os.open(last, _READ, dir_fd=inside)
-        stack.callback(os.close, file)
+    file = open_kept(str(directory), name)
+    try:
         status = os.fstat(file)
-        if ".." in above or not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        if status.st_nlink != 1:
             raise OSError(errno.EINVAL, "it is no file of its own", name)
         yield file, status.st_size
+    finally:
+        os.close(file)

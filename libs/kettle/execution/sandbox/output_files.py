@@ -1,16 +1,14 @@
 """
 What a job leaves: which files are its results, by HTCondor's rules, and getting hold of them safely.
 
-Small results go into the report.  The others stay in the sandbox under their final names, as plain files, so that the
-startd can serve them later without following anything that the job made.
+Small results go into the report.  The others stay in the sandbox (`kept_results`), so that the startd can serve them later
+without following anything that the job made.
 """
 
 import os
 import posixpath
-import shutil
 import stat
-from collections.abc import Container, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Container, Iterator
 from enum import Enum
 from itertools import islice
 from typing import Final
@@ -19,7 +17,7 @@ import msgspec
 
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.job_environment.node import HOSTS_FILE
-from kettle.execution.sandbox import manifest, private_directories
+from kettle.execution.sandbox import kept_results, manifest, private_directories
 from kettle.execution.sandbox.directory import Mark, Sandbox, acting_as
 from kettle.jobs.needed_tokens import DIRECTORY
 from kettle.transfer.checkpoint_manifest import url as url_of
@@ -30,7 +28,7 @@ from kettle_wire.worker_reports import OutputFile
 STDOUT: Final = "_condor_stdout"
 STDERR: Final = "_condor_stderr"
 OURS: Final = frozenset({".job.ad", ".machine.ad", ".chirp.config", ".update.ad", HOSTS_FILE, STDOUT, STDERR})
-_HIDDEN: Final = frozenset({private_directories.PRIVATE, DIRECTORY})
+_HIDDEN: Final = frozenset({private_directories.PRIVATE, DIRECTORY, kept_results.DIRECTORY})
 """Directories of the sandbox that are no part of what a job has made."""
 INLINE_BYTES: Final = 64 * 1024
 """How much of all results together goes into the report."""
@@ -224,7 +222,7 @@ def _tree(path: str, prefix: str, *, empty: bool, hidden: Container[str]) -> Ite
 
 def open_result(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile | None:
     """
-    One result: its bytes if there is room, else a plain file of that name in the sandbox; None if there is no such file.
+    One result: its bytes if there is room, else it is kept in the sandbox; None if there is no such file.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -239,10 +237,7 @@ def open_result(sandbox: Sandbox, path: str, name: str, room: int) -> OutputFile
         mode = stat.S_IMODE(about.st_mode)
         if about.st_size <= room:
             return OutputFile(name=name, mode=mode, size=about.st_size, data=_read(fd, about.st_size))
-        try:
-            _keep(sandbox, path, name, fd)
-        except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            return None  # what the job made of its own names leaves no place for it
+        kept_results.keep(sandbox.path, path, name, fd)
         return OutputFile(name=name, mode=mode, size=about.st_size)
     finally:
         os.close(fd)
@@ -254,26 +249,3 @@ def _read(fd: int, size: int) -> bytes:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-
-
-def _keep(sandbox: Sandbox, path: str, name: str, fd: int) -> None:
-    """Have the file at `name` inside the sandbox, with no link on the way."""
-    target = f"{sandbox.path}/{name}"
-    inside = os.path.realpath(sandbox.path)
-    if os.path.realpath(path) == posixpath.join(inside, name):
-        return
-    os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103
-    draft = f"{sandbox.path}/.result.{os.getpid()}"
-    try:
-        with open(fd, "rb", closefd=False) as source, open(draft, "wb") as copy:  # noqa: PTH123
-            shutil.copyfileobj(source, copy, 1 << 20)
-        os.replace(draft, target)  # noqa: PTH105
-    except OSError:
-        with suppress(OSError):
-            os.unlink(draft)  # noqa: PTH108
-        raise
-
-
-def names(files: Iterable[OutputFile]) -> set[str]:
-    """The names under which results may be fetched."""
-    return {file.name for file in files if file.data is None}

@@ -17,9 +17,10 @@ import msgspec
 from kettle.execution.attempts.job_spec import Input
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Sandbox, remove_tree
+from kettle.execution.sandbox.kept_results import read_kept
 from kettle.execution.sandbox.output_files import Results, collect
 from kettle_services.ce.attempts.packing import add_inputs, listing_of, unpack
-from kettle_services.ce.attempts.sandboxes import Kept, code_of, left_in, read_in
+from kettle_services.ce.attempts.sandboxes import Kept, code_of, left_in
 from kettle_services.ce.domain.attempts.attempt import Run
 from kettle_services.ce.domain.batch.carried import JOB, Way, carried
 from kettle_services.ce.domain.batch.script import number_in
@@ -110,7 +111,7 @@ class CarriedSandboxes:
 
     async def read(self, run: Run, name: str, offset: int, length: int) -> bytes:
         """As the port says."""
-        return await asyncio.to_thread(read_in, str(self._here / run.intent), name, offset, length)
+        return await asyncio.to_thread(read_kept, str(self._here / run.intent), name, offset, length)
 
     async def remove(self, intent: str) -> None:
         """What is here; a node removes its own."""

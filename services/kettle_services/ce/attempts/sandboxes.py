@@ -16,6 +16,7 @@ from kettle.accounts.rights import Rights, act_as
 from kettle.execution.attempts.job_spec import Input
 from kettle.execution.job_environment.job_ad import JobAd
 from kettle.execution.sandbox.directory import Mark, Sandbox, remove_tree
+from kettle.execution.sandbox.kept_results import read_kept
 from kettle.execution.sandbox.output_files import Results, collect
 from kettle.execution.sandbox.safe_open import open_beneath
 from kettle_services.ce.domain.attempts.attempt import Run
@@ -147,7 +148,7 @@ class LocalSandboxes:
 
     async def read(self, run: Run, name: str, offset: int, length: int) -> bytes:
         """As the port says."""
-        return await self._as_owner(run, partial(read_in, self.path(run.intent), name, offset, length))
+        return await self._as_owner(run, partial(read_kept, self.path(run.intent), name, offset, length))
 
     async def remove(self, intent: str) -> None:
         """As the port says."""
@@ -229,17 +230,6 @@ def code_of(end: BatchEnd | None) -> int:
     if end is None:
         return 0
     return end.exit_code if end.exit_code is not None else -(end.signal or 0)
-
-
-def read_in(path: str, name: str, offset: int, length: int) -> bytes:
-    """
-    A piece of a file; the job may have put anything in its place, and nothing but a file of the sandbox is read.
-    """
-    fd = open_beneath(path, name)
-    try:
-        return os.pread(fd, max(0, length), max(0, offset))
-    finally:
-        os.close(fd)
 
 
 def _removed(path: str) -> None:

@@ -206,9 +206,9 @@ class ReportDelivery:
             if key.claim in secrets and hmac.compare_digest(key.secret.encode(), secrets[key.claim].encode())
         }
 
-    def output(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
+    def sandbox_with(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
         """
-        The path of an output file that waits to be fetched; None if there is none, or the secret is wrong.
+        The sandbox with an output file that waits to be fetched; None if there is none, or the secret is wrong.
         """
         for waiting in self._unconfirmed.values():
             stored = waiting.stored
@@ -219,7 +219,7 @@ class ReportDelivery:
                 and isinstance(report.body, FinalReport)
                 and any(file.name == name and file.data is None for file in report.body.outputs)
             ):
-                return self._execute / stored.id.sandbox / name
+                return self._execute / stored.id.sandbox
         return None
 
     def kept(self) -> set[str]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import msgspec
 
 from kettle.bus.ports import RefusedError, Served
 from kettle.classad import ClassAdParseError, parse
+from kettle.execution.sandbox.kept_results import read_kept
 from kettle_services.startd.commands.authorization import (
     may_activate,
     may_confirm,
@@ -204,31 +204,21 @@ class Handlers:
     async def fetch_output(self, command: FetchOutput, caller: Identity) -> Piece:
         """Read a piece of a result."""
         wanted = (command.key.claim, command.job, command.attempt, command.key.secret, command.name)
-        path = self._startd.reporter.output(*wanted) or self._startd.checkpoints.output(*wanted)
-        if path is None:
+        startd = self._startd
+        sandbox = startd.reporter.sandbox_with(*wanted) or startd.checkpoints.sandbox_with(*wanted)
+        if sandbox is None:
             raise RefusedError(
                 RefusalCode.NOT_FOUND, f"no output {command.name} of that attempt waits here for you"
             )
+        length = min(command.length, _PIECE_BYTES)
         try:
             return Piece(
-                await asyncio.to_thread(_read, str(path), command.name, command.offset, command.length)
+                await asyncio.to_thread(read_kept, str(sandbox), command.name, command.offset, length)
             )
         except OSError as error:
-            raise RefusedError(RefusalCode.UNREADABLE, f"{command.name}: {error.strerror}") from error
-
-
-def _read(path: str, name: str, offset: int, length: int) -> bytes:
-    """
-    The job has ended, so what a path leads to does not change; but a link that it made may lead out of its sandbox.
-    """
-    inside = os.path.realpath(path.removesuffix(name))
-    if offset < 0 or os.path.realpath(path) != f"{inside}/{name}":
-        raise RefusedError(RefusalCode.UNREADABLE, f"{name} leads out of the sandbox")
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        return os.pread(fd, max(0, min(length, _PIECE_BYTES)), offset)
-    finally:
-        os.close(fd)
+            raise RefusedError(
+                RefusalCode.UNREADABLE, f"{command.name}: {error.strerror or error}"
+            ) from error
 
 
 def _expression(name: str, text: str) -> None:

@@ -43,8 +43,8 @@ class Checkpoints:
                 self.over(attempt)
         return found
 
-    def output(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
-        """The path of a file that waits to be fetched; None if there is none, or the secret is wrong."""
+    def sandbox_with(self, claim: str, job: JobId, attempt: int, secret: str, name: str) -> Path | None:
+        """The sandbox with a file that waits to be fetched; None if there is none, or the secret is wrong."""
         known = AttemptId(claim, job, attempt)
         proof, report = self._waiting.get(known, ("", None))
         if (
@@ -53,5 +53,5 @@ class Checkpoints:
             and isinstance(report.body, Checkpointed)
             and any(file.name == name and file.data is None for file in report.body.outputs)
         ):
-            return self._execute / known.sandbox / name
+            return self._execute / known.sandbox
         return None
