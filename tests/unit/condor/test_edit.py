@@ -32,7 +32,11 @@ class Queue:
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     found = Queue()
-    monkeypatch.setattr(edit, "client_of", lambda *_, **__: found)
+
+    def client_of(*_words: object, **_options: object) -> Queue:
+        return found
+
+    monkeypatch.setattr(edit, "client_of", client_of)
     return found
 
 

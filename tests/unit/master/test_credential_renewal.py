@@ -3,6 +3,7 @@
 import asyncio
 from base64 import urlsafe_b64encode
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,7 +24,7 @@ _ISSUED = 1_000_000_000.0
 
 
 def statement(issued: float, expires: float) -> str:
-    body = {"iat": int(issued), "exp": int(expires), "name": "laptop", "nats": {}}
+    body: dict[str, Any] = {"iat": int(issued), "exp": int(expires), "name": "laptop", "nats": {}}
     return f"h.{urlsafe_b64encode(msgspec.json.encode(body)).rstrip(b'=').decode()}.s"
 
 

@@ -1,7 +1,7 @@
 """A task queue over a record in memory, with its owner and its workers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,9 +10,9 @@ import msgspec
 
 from kettle.eventsourcing.memory import MemoryLog, MemoryWorkingSet
 from kettle.eventsourcing.shard import Shard
-from kettle.eventsourcing.state_record import StateRecord
 from kettle_services.sessions.domain.state import SessionsState
 from kettle_services.sessions.domain.task_queues.queue import TaskQueue
+from kettle_services.sessions.record import Record
 from kettle_services.sessions.task_queues.access import QueueAccess
 from kettle_services.sessions.task_queues.commands import QueueCommands
 from kettle_services.sessions.task_queues.engine import QueueEngine
@@ -115,7 +115,7 @@ class OneQueue:
 class LoggedQueue(OneQueue):
     """One whose events are committed to a log, a moment after they are folded."""
 
-    def __init__(self, recorded: StateRecord[SessionsState], tasks: int, plan: TaskPlan | None) -> None:
+    def __init__(self, recorded: Record, tasks: int, plan: TaskPlan | None) -> None:
         super().__init__(tasks, plan)
         self._recorded = recorded
         self.state, self.shard = recorded.state, recorded.shard
@@ -127,10 +127,10 @@ class LoggedQueue(OneQueue):
 
 
 @asynccontextmanager
-async def logged(log: MemoryLog, tasks: int = 0, plan: TaskPlan | None = None) -> AsyncIterator[LoggedQueue]:
+async def logged(log: MemoryLog, tasks: int = 0, plan: TaskPlan | None = None) -> AsyncGenerator[LoggedQueue]:
     """With its tasks, closed."""
     async with Shard.own(log, "sessions.schedd", owner="test") as shard:
-        record = await StateRecord.recall(log, MemoryWorkingSet(log), shard, SessionsState(), interval=1)
+        record = await Record.recall(log, MemoryWorkingSet(log), shard, SessionsState(), interval=1)
         running = asyncio.create_task(shard.run())
         queue = LoggedQueue(record, tasks, plan)
         await queue.begun()
