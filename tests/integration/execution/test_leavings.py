@@ -238,6 +238,21 @@ def test_a_tree_without_rights_is_removed(directory: Path) -> None:
     assert ("x", mode) == ((outside / "kept").read_text(), stat.S_IMODE(outside.stat().st_mode))
 
 
+def test_what_a_link_leads_to_stays(directory: Path) -> None:
+    """
+    A job has put it in the place of a directory of its own: files that are right in there are no files of the tree.
+    """
+    victim = directory / "victim"
+    victim.mkdir()
+    (victim / "kept").write_text("x")
+    (directory / "tree").symlink_to(victim)
+
+    with pytest.raises(NotADirectoryError):
+        remove_tree(str(directory / "tree"))
+
+    assert "x" == (victim / "kept").read_text()
+
+
 def test_a_deep_tree_is_measured(directory: Path) -> None:
     """Without a stack as deep."""
     tree = directory / "tree"

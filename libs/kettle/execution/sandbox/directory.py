@@ -23,6 +23,7 @@ Where pools of root have their sandboxes, each in a directory of its own: a pool
 """
 
 _COPY_BYTES: Final = 1 << 30
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNSUPPORTED: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
 
 Mark = tuple[int, int, int]
@@ -121,7 +122,7 @@ class Sandbox:
 
     def _own(self, path: str) -> None:
         if self.account is not None:
-            os.chown(path, self.account.uid, self.account.gid)
+            os.chown(path, self.account.uid, self.account.gid, follow_symlinks=False)
 
 
 @contextlib.contextmanager
@@ -158,12 +159,15 @@ def release_execute(execute: str) -> None:
 def remove_tree(path: str) -> None:
     """
     Remove a directory tree, also where its owner took his own rights away; one that is not there is removed already.
+
+    Raises OSError: also for a link, and then nothing of what it leads to is removed.
     """
     try:
-        with os.scandir(path) as entries:
-            flat = [entry.path for entry in entries if not entry.is_dir(follow_symlinks=False)]
-        for file in flat:
-            os.unlink(file)  # noqa: PTH108 - the usual sandbox is flat: this is five times cheaper than a walk
+        top = os.open(path, _DIRECTORY)
+        try:
+            _empty(top)  # the usual sandbox is flat: this is cheaper than a walk
+        finally:
+            os.close(top)
         os.rmdir(path)  # noqa: PTH106
     except OSError:
         if os.path.lexists(path):  # one file of it may be what was not there
@@ -199,14 +203,13 @@ def remove_any_tree(path: str, *, where: int | None = None) -> None:
 
 def _enter(name: str, where: int | None) -> int:
     """Open a directory, never a link to one; if its modes forbid it, it gets others."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        fd = os.open(name, flags, dir_fd=where)
+        fd = os.open(name, _DIRECTORY, dir_fd=where)
     except PermissionError:
         if stat.S_ISLNK(os.stat(name, dir_fd=where, follow_symlinks=False).st_mode):
             raise
         os.chmod(name, 0o700, dir_fd=where)
-        return os.open(name, flags, dir_fd=where)
+        return os.open(name, _DIRECTORY, dir_fd=where)
     with contextlib.suppress(PermissionError):  # it is not ours: then perhaps we need not change it
         os.fchmod(fd, 0o700)
     return fd
