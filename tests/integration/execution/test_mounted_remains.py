@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from kettle.execution.containers.runtimes.runtime import AREA
+from kettle.execution.sandbox.directory import area_of
 from kettle_services.startd.starters import orphan_cleanup
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
-def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> None:
+def test_a_process_that_has_the_containers_root_mounted_is_found(directory: Path) -> None:
     """A container that was made and never started carries neither the job's account nor its environment."""
     sandbox = directory / "dir_claim_1.0_1"
     with mounted(sandbox) as process:
@@ -22,7 +24,7 @@ def test_a_process_that_has_the_sandbox_mounted_is_found(directory: Path) -> Non
         assert orphan_cleanup.remove_remains(str(sandbox), None, None)
 
         assert -signal.SIGKILL == process.wait()
-    assert not sandbox.exists()
+    assert [] == list(directory.iterdir())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
@@ -40,9 +42,12 @@ def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
 
 @contextmanager
 def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
-    """A process in a mount namespace of its own, with part of a sandbox mounted there."""
-    root = sandbox / ".container" / "root"
-    root.mkdir(parents=True)
+    """
+    A process in a mount namespace of its own, with part of what a sandbox's container has mounted there.
+    """
+    root = Path(area_of(str(sandbox)), AREA, "root")
+    for path in (sandbox, root):
+        path.mkdir(parents=True)
     text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'
     with subprocess.Popen(
         ["/usr/bin/unshare", "-m", "--", "/bin/sh", "-c", text, str(root)], env={}, stdout=subprocess.PIPE

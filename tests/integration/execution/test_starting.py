@@ -36,15 +36,19 @@ def box(directory: Path) -> ContainerSpec:
     """A job that leaves a file, if it runs."""
     if not os.access(BUSYBOX, os.X_OK):
         pytest.skip(NO_BUSYBOX)
-    image, area = busybox_root(directory / "image"), directory / "sandbox" / ".container"
-    area.mkdir(parents=True)
-    sandbox = Mount(source=str(area.parent), destination="/srv", writable=True, alone=True)
+    image, area = busybox_root(directory / "image"), directory / "area"
+    place = directory / "sandbox"
+    for path in (area, place):
+        path.mkdir()
+    sandbox = Mount(source=str(place), destination="/srv", writable=True)
     mounts = make_mount_points(str(image), str(area / "root"), [sandbox])
     program = Program(
         path="/bin/touch", arguments=["ran"], environment={"PATH": "/bin"}, directory="/srv",
         stdin=os.devnull, stdout=os.devnull, stderr=os.devnull,
     )  # fmt: skip
-    return ContainerSpec(program=program, area=str(area), skeleton=str(area / "root"), mounts=mounts)
+    return ContainerSpec(
+        program=program, sandbox=str(place), area=str(area), skeleton=str(area / "root"), mounts=mounts
+    )
 
 
 def apart(work: Callable[[], bool]) -> bool:
@@ -94,7 +98,7 @@ def test_a_job_that_is_refused_at_the_last_moment_does_not_run(
         shutil.rmtree(f"{box.area}/state", ignore_errors=True)
         return os.waitpid(runtime.start(box, None, no_check), 0)[1] == 0
 
-    ran = Path(box.area).parent / "ran"
+    ran = Path(box.sandbox) / "ran"
     assert apart(refused)
     assert not ran.exists()
     assert apart(run)

@@ -22,7 +22,7 @@ def a_box(tmp_path: Path, **environment: str) -> ContainerSpec:
         stdin=os.devnull, stdout=os.devnull, stderr=os.devnull,
     )  # fmt: skip
     return ContainerSpec(
-        program=program, area=f"{tmp_path}/dir_1/.container", skeleton=str(tmp_path), mounts=[]
+        program=program, sandbox=f"{tmp_path}/dir_1", area=str(tmp_path), skeleton=str(tmp_path), mounts=[]
     )
 
 

@@ -48,11 +48,12 @@ BOX = ContainerSpec(
         stderr=os.devnull,
         account=Account(7, 8),
     ),
-    area="/x/dir_a/.container",
+    sandbox="/x/dir_a",
+    area="/x/area_dir_a/container",
     skeleton="",
     mounts=[
         Mount(source="/cvmfs", destination="/cvmfs"),
-        Mount(source="/x/dir_a", destination="/srv", writable=True, alone=True),
+        Mount(source="/x/dir_a", destination="/srv", writable=True),
     ],
     network="none",
     image="sha256:1",
@@ -72,7 +73,7 @@ def test_what_an_engine_is_told(name: str) -> None:
     )
     assert {"--network=none", "--pid=host", "--userns=host", "--pull=never"} < set(told)
     assert [
-        "type=bind,source=/x/dir_a/.container/hold,destination=/.kettle-1,readonly,bind-nonrecursive",
+        "type=bind,source=/x/area_dir_a/container/hold,destination=/.kettle-1,readonly,bind-nonrecursive",
         "type=bind,source=/cvmfs,destination=/cvmfs,readonly,bind-nonrecursive",
         "type=bind,source=/x/dir_a,destination=/srv",
     ] == [word for before, word in itertools.pairwise(told) if before == "--mount"]
@@ -83,7 +84,7 @@ def test_what_an_engine_is_told(name: str) -> None:
 
 def test_each_container_of_a_sandbox_has_a_name() -> None:
     """A sidecar's is that of the sandbox, with the number of its task: who tidies up knows whose it is."""
-    beside = msgspec.structs.replace(BOX, area="/x/dir_a/.container.2")
+    beside = msgspec.structs.replace(BOX, area="/x/area_dir_a/container.2")
 
     assert f"{container_name('/x/dir_a')}-2" in arguments("docker", beside, "/.kettle-1", root=True)
 
@@ -250,30 +251,30 @@ def test_docker_gives_no_disk_beside_the_sandbox(tmp_path: Path) -> None:
     found = scripted(tmp_path, f"echo '{IMAGE}'")
     policy = ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=1 << 20)
     with pytest.raises(ContainerError, match=r"declares volumes \(/data\)") as raised:
-        EngineStore(found, policy, str(tmp_path)).pulled("a", always=False)
+        EngineStore(found, policy, "", str(tmp_path)).pulled("a", always=False)
     assert 35 == raised.value.code
 
 
 def test_each_pull_has_its_logins(tmp_path: Path) -> None:
-    """A second pull in a sandbox is no trouble, and no login stays there."""
+    """A second pull in an area is no trouble, and no login stays there."""
     plain_image = IMAGE.replace('{"/data": {}}', "null")
     found = scripted(
         tmp_path,
         f"case \"$*\" in *pull*) cat $2/config.json >> {tmp_path}/used;; *info*) echo /;; *) echo '{plain_image}';; esac",
     )
     (tmp_path / "logins").write_text("login ")
-    (tmp_path / "sandbox").mkdir()
+    (tmp_path / "area").mkdir()
     policy = ContainerPolicy(
         runtimes=[found],
         images=str(tmp_path / "images"),
         limit=1 << 20,
         auth_file=str(tmp_path / "logins"),
     )
-    store = EngineStore(found, policy, str(tmp_path / "sandbox"))
+    store = EngineStore(found, policy, str(tmp_path / "sandbox"), str(tmp_path / "area"))
     for _ in range(2):
         store.pulled("a", always=True)
     assert "login login " == (tmp_path / "used").read_text()
-    assert [] == list((tmp_path / "sandbox").iterdir())
+    assert [] == list((tmp_path / "area").iterdir())
 
 
 def test_what_was_pulled_with_a_login_is_not_there_for_others(tmp_path: Path) -> None:
@@ -289,14 +290,14 @@ def test_what_was_pulled_with_a_login_is_not_there_for_others(tmp_path: Path) ->
         "*pull*) test -e public || { echo unauthorized >&2; exit 1; };; info*) echo /;; "
         f"*) test -e there || {{ echo No such image >&2; exit 1; }}; echo '{inspected}';; esac",
     )
-    (tmp_path / "sandbox").mkdir()
+    (tmp_path / "area").mkdir()
     policy = ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=1 << 20)
-    store = EngineStore(found, policy, str(tmp_path / "sandbox"))
+    store = EngineStore(found, policy, str(tmp_path / "sandbox"), str(tmp_path / "area"))
     store.pulled("hub.example/a/b:1", always=False, login="bG9naW4=")
     assert '{"auths":{"hub.example":{"auth":"bG9naW4="}}}' == (tmp_path / "shown").read_text()
     (shown,) = (tmp_path / "files").read_text().split()
     assert shown.startswith("/proc/")
-    assert [] == list((tmp_path / "sandbox").iterdir())
+    assert [] == list((tmp_path / "area").iterdir())
     for name in ("hub.example/a/b:1", f"hub.example/a/b@sha256:{'0' * 64}"):
         with pytest.raises(ContainerError, match="does not give the image"):
             store.pulled(name, always=False)
@@ -314,7 +315,7 @@ def test_a_pull_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     )
     policy = ContainerPolicy(runtimes=[found], images=str(tmp_path / "images"), limit=1 << 20, pull_s=0.5)
     with pytest.raises(ContainerError, match=r"cannot be pulled.*within 0.5 s") as raised:
-        EngineStore(found, policy, str(tmp_path)).pulled("a", always=False)
+        EngineStore(found, policy, "", str(tmp_path)).pulled("a", always=False)
     assert 1021 == raised.value.code
 
 

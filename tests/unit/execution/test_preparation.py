@@ -19,7 +19,7 @@ from kettle.execution.system.linux import children_of
 
 BOX = ContainerSpec(
     program=Program(path="/p", arguments=["a"], environment={"A": "b"}, directory="/", stdin="", stdout="", stderr="", descriptors=[]),
-    area="/a", skeleton="/s", mounts=[],
+    sandbox="", area="/a", skeleton="/s", mounts=[],
 )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def test_nothing_of_it_is_left_or_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_cannot_be_told_is_the_images_fault(tmp_path: Path) -> None:
     """Names on disk are any bytes; what runtimes are told is UTF-8."""
-    box = ContainerSpec(program=BOX.program, area="/a", skeleton="/s\udce9", mounts=[])
+    box = ContainerSpec(program=BOX.program, sandbox="", area="/a", skeleton="/s\udce9", mounts=[])
     with pytest.raises(ContainerError, match="no UTF-8") as caught:
         made(tmp_path, lambda: (box, -1))
     assert 35 == caught.value.code

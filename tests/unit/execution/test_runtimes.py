@@ -26,12 +26,13 @@ BOX = ContainerSpec(
         stderr=os.devnull,
         account=Account(7, 8),
     ),
-    area="/sandbox/.container",
-    skeleton="/sandbox/.container/root",
+    sandbox="/dir_1",
+    area="/area_dir_1/container",
+    skeleton="/area_dir_1/container/root",
     mounts=[
         Mount(source="/usr", destination="/bin"),
         Mount(source="/etc/passwd", destination="/file"),
-        Mount(source="/sandbox", destination="/srv", writable=True, alone=True),
+        Mount(source="/dir_1", destination="/srv", writable=True),
         Mount(source="/dev/nvidia0", destination="/dev/nvidia0", writable=True, device=True),
     ],
     network="none",
@@ -44,8 +45,8 @@ def test_what_bubblewrap_is_told() -> None:
     """
     told = (
         "--unshare-user --unshare-ipc --unshare-uts --new-session --cap-drop ALL --unshare-net"
-        " --bind /sandbox/.container/root / --bind /proc /proc --dev /dev --ro-bind /usr /bin --ro-bind /etc/passwd /file"
-        " --bind /sandbox /srv --dev-bind /dev/nvidia0 /dev/nvidia0 --remount-ro / --chdir /srv"
+        " --bind /area_dir_1/container/root / --bind /proc /proc --dev /dev --ro-bind /usr /bin --ro-bind /etc/passwd /file"
+        " --bind /dir_1 /srv --dev-bind /dev/nvidia0 /dev/nvidia0 --remount-ro / --chdir /srv"
         " --clearenv --setenv A b c"
     )
     assert told == " ".join(arguments(BOX))
@@ -59,7 +60,7 @@ def test_what_runc_is_told() -> None:
     assert [[]] * 5 == list(told["process"]["capabilities"].values())
     assert told["process"]["noNewPrivileges"] is True
     assert ["A=b c"] == told["process"]["env"]
-    assert {"path": "/sandbox/.container/root", "readonly": True} == told["root"]
+    assert {"path": "/area_dir_1/container/root", "readonly": True} == told["root"]
     assert ["mount", "ipc", "network"] == [each["type"] for each in told["linux"]["namespaces"]]
     assert {"cgroupsPath", "resources"}.isdisjoint(told["linux"])
     assert {

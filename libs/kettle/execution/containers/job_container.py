@@ -4,7 +4,7 @@ import os
 import posixpath
 import stat
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -29,7 +29,7 @@ from kettle.execution.containers.runtimes.runtime import (
 )
 from kettle.execution.job_environment.variables import PATH
 from kettle.execution.processes.launch import Program
-from kettle.execution.sandbox.directory import remove_tree
+from kettle.execution.sandbox.directory import area_of, remove_tree
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.nvidia import nodes
 from kettle_wire.codes import HoldCode
@@ -80,11 +80,11 @@ class JobContainer:
         login: str = "",
     ) -> None:
         """
-        `area`: where it is made, in the sandbox; `shown`: names of the sandbox, and where else they are in the container; `login`: the
-        job's own, as files of logins have it, with which its image is got from a registry.
+        `area`: where it is made, in the area of the sandbox; `shown`: names of the sandbox, and where else they are in the container;
+        `login`: the job's own, as files of logins have it, with which its image is got from a registry.
         """
         self._login = login
-        self._area = area
+        self._area = f"{area_of(sandbox)}/{area}"
         self._shown = shown
         self._spec = spec
         self._request = request
@@ -152,7 +152,7 @@ class JobContainer:
 
     def finish(self) -> None:
         """
-        When none of its processes lives: let the image go, and what a runtime has elsewhere; the rest is in the sandbox.
+        When none of its processes lives: let the image go, and what a runtime has elsewhere; the rest is in the area.
         """
         if self._runtime is not None:
             self._runtime.end()
@@ -164,11 +164,12 @@ class JobContainer:
     def clear(self) -> None:
         """Take away what was made for the container, to make it again."""
         self.finish()
-        remove_tree(f"{self._sandbox}/{self._area}")
+        remove_tree(self._area)
 
     def _made(self, policy: ContainerPolicy, program: Program) -> tuple[ContainerSpec, int]:
         try:
             found = self._chosen(policy)
+            self._make_area(found)
             image = self._image(policy, found)
             return self._box(policy, found, image, program), image.lock
         except OSError as error:
@@ -188,6 +189,18 @@ class JobContainer:
                 return found
         raise _unfit(policy, request, _DIRECTORY)
 
+    def _make_area(self, found: FoundRuntime) -> None:
+        """
+        Only bubblewrap works there as the job's account: for any other the directory is closed, so that a container that has this part
+        of the machine does not see its own root a second time.
+        """
+        with suppress(FileExistsError):  # there are other containers
+            os.mkdir(posixpath.dirname(self._area), 0o711)  # noqa: PTH102
+        os.mkdir(self._area, 0o700)  # noqa: PTH102
+        if found.name == "bubblewrap" and self._spec.account is not None:
+            os.chown(self._area, -1, self._spec.account.gid)
+            os.chmod(self._area, 0o710)  # noqa: PTH101, S103 - it has to pass through
+
     def _image(self, policy: ContainerPolicy, found: FoundRuntime) -> Image:
         request = self._request
         if not found.is_engine:
@@ -196,7 +209,7 @@ class JobContainer:
             EngineStore,  # each page costs memory
         )
 
-        store = EngineStore(found, policy, self._sandbox)
+        store = EngineStore(found, policy, self._sandbox, self._area)
         if request.form == "docker":
             return store.pulled(request.image, always=request.pull_always, login=self._login)
         return image_of(self._spec, request, store, self._sandbox)
@@ -204,19 +217,13 @@ class JobContainer:
     def _box(
         self, policy: ContainerPolicy, found: FoundRuntime, image: Image, program: Program
     ) -> ContainerSpec:
-        area = f"{self._sandbox}/{self._area}"
-        try:
-            os.mkdir(area, 0o755)  # noqa: PTH102
-        except FileExistsError as error:
-            raise ContainerError(
-                f"no input file may be named {self._area}: containers are made there"
-            ) from error
-        wanted = [self._alone(mount) for mount in self._wanted(policy, area)]
+        wanted = self._wanted(policy)
         box = ContainerSpec(
             program=with_image_config(
                 program, image.config, self._sandbox, under=self._request.under_entrypoint
             ),
-            area=area,
+            sandbox=self._sandbox,
+            area=self._area,
             skeleton="",
             mounts=wanted,
             network=self._request.network,
@@ -253,14 +260,14 @@ class JobContainer:
             closed=image.root if closed else "",
         )
 
-    def _wanted(self, policy: ContainerPolicy, area: str) -> list[Mount]:
+    def _wanted(self, policy: ContainerPolicy) -> list[Mount]:
         """What is mounted beside the image, parents before what is in them."""
         machine = self._request.form == "machine"
         mounts = [
             Mount(source=path, destination=path, optional=True) for path in _NAMES if os.path.exists(path)  # noqa: PTH110
         ] if self._request.network == "host" and not machine else []  # fmt: skip
         for number, path in enumerate(self._request.scratch):
-            mounts.append(Mount(source=self._scratch(area, number), destination=path, writable=True))
+            mounts.append(Mount(source=self._scratch(number), destination=path, writable=True))
         mounts += [bind(text) for text in policy.binds]
         devices = nodes(policy.devices, self._spec.devices.get("GPUs", []))
         if machine or devices:
@@ -285,13 +292,8 @@ class JobContainer:
             raise ContainerError(f"{name}, which is to be mounted at {path}, is a link")
         return Mount(source=source, destination=path, writable=True, identity=(about.st_dev, about.st_ino))
 
-    def _alone(self, mount: Mount) -> Mount:
-        """Nothing of a sandbox takes along what is mounted in it: that is the root of this container."""
-        ours = f"{mount.source}/".startswith(f"{self._sandbox}/")
-        return msgspec.structs.replace(mount, alone=True) if ours else mount
-
-    def _scratch(self, area: str, number: int) -> str:
-        path = f"{area}/scratch{number}"
+    def _scratch(self, number: int) -> str:
+        path = f"{self._area}/scratch{number}"
         os.mkdir(path, 0o700)  # noqa: PTH102
         if self._spec.account is not None:
             os.chown(path, self._spec.account.uid, self._spec.account.gid)

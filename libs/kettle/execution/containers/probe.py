@@ -191,7 +191,7 @@ def _box(area: str, order: ProbeOrder, *, root: bool) -> ContainerSpec:
     wanted = [
         *(mount for mount in system if mount is not None),
         *(bind(text) for text in order.binds),
-        Mount(source=sandbox, destination=TARGET, writable=True, alone=True),
+        Mount(source=sandbox, destination=TARGET, writable=True),
     ]
     program = Program(
         path=_TRUE, arguments=[], environment={"PATH": "/bin"}, directory=TARGET,
@@ -199,8 +199,8 @@ def _box(area: str, order: ProbeOrder, *, root: bool) -> ContainerSpec:
     )  # fmt: skip
     mounts = make_mount_points(image, skeleton, wanted) if root else wanted
     return ContainerSpec(
-        program=program, area=place, skeleton=skeleton, mounts=mounts, network=order.network, closed=image
-    )
+        program=program, sandbox=area, area=place, skeleton=skeleton, mounts=mounts, network=order.network, closed=image
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

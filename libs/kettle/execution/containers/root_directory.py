@@ -37,10 +37,6 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     destination: str
     writable: bool = False
     device: bool = False
-    alone: bool = False
-    """
-    Without what is mounted below it: a sandbox has its container's root in it, which must not be seen a second time.
-    """
     identity: tuple[int, int] | None = None
     """Device and inode of the source when it was looked at, where somebody else may exchange it meanwhile."""
     optional: bool = False

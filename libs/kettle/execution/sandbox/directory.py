@@ -22,6 +22,9 @@ SYSTEM_EXECUTE: Final = "/var/lib/kettle/execute"
 Where pools of root have their sandboxes, each in a directory of its own: a pool's home lets no other account in.
 """
 
+AREAS: Final = "area_"
+"""What the area of a sandbox's containers is called, with the name of the sandbox behind it."""
+
 _COPY_BYTES: Final = 1 << 30
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNSUPPORTED: Final = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
@@ -102,9 +105,12 @@ class Sandbox:
                         yield entry.name, (about.st_mtime_ns, about.st_size, about.st_ino)
 
     def size_kib(self) -> int:
-        """Disk space of everything in it; a file of many names counts once."""
+        """
+        Disk space of everything in it and in the area of its containers, whose private directories are there; a file of many names
+        counts once.
+        """
         blocks, linked = 0, dict[tuple[int, int], int]()
-        for about in _walk(self.path):
+        for about in _walk(self.path, area_of(self.path)):
             if about.st_nlink > 1 and not stat.S_ISDIR(about.st_mode):
                 linked[about.st_dev, about.st_ino] = about.st_blocks
             else:
@@ -116,13 +122,29 @@ class Sandbox:
         if self.account is not None:
             os.chown(self.path, os.geteuid(), os.getegid())
 
+    def remove_area(self) -> None:
+        """Remove what its containers had.  Raises OSError."""
+        remove_tree(area_of(self.path))
+
     def remove(self) -> None:
-        """Remove it with all that is in it."""
-        remove_tree(self.path)
+        """Remove it with all that is in it, and what its containers had.  Raises OSError."""
+        try:
+            self.remove_area()
+        finally:
+            remove_tree(self.path)
 
     def _own(self, path: str) -> None:
         if self.account is not None:
             os.chown(path, self.account.uid, self.account.gid, follow_symlinks=False)
+
+
+def area_of(sandbox: str) -> str:
+    """
+    Where the containers of a sandbox are made: beside it, with rights that the job has not.  In a sandbox the job, or what runs beside
+    it, could exchange any name for another directory or a link while somebody with more rights works there.
+    """
+    execute, name = posixpath.split(sandbox)
+    return f"{execute}/{AREAS}{name}"
 
 
 @contextlib.contextmanager
@@ -225,9 +247,9 @@ def _empty(directory: int) -> list[str]:
     return [name for name, branch in found if branch]
 
 
-def _walk(path: str) -> Iterator[os.stat_result]:
+def _walk(*paths: str) -> Iterator[os.stat_result]:
     """Everything below, without recursion: what a job builds may be deeper than our stack."""
-    waiting = [path]
+    waiting = [*paths]
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:

@@ -16,10 +16,10 @@ from typing import Final
 
 from kettle.execution.attempts.job_spec import Account
 from kettle.execution.containers.policy import FoundRuntime
-from kettle.execution.containers.runtimes.runtime import AREA, MARK
+from kettle.execution.containers.runtimes.runtime import MARK
 from kettle.execution.sandbox import private_directories
 from kettle.execution.sandbox.account_remains import AccountRemains
-from kettle.execution.sandbox.directory import remove_tree
+from kettle.execution.sandbox.directory import AREAS, Sandbox, area_of
 from kettle.execution.system.cgroup import Cgroup
 from kettle.execution.system.cgroup_layout import CgroupLayout
 from kettle.execution.system.linux import signal_process, start_time
@@ -62,7 +62,7 @@ def remove_remains(
             if account is not None:
                 AccountRemains(account, begins=False).remove()
         finally:
-            remove_tree(sandbox)
+            Sandbox(sandbox).remove()
     except OSError as error:
         _log.warning("something of a job cannot be removed", extra={"sandbox": sandbox, "cause": str(error)})
     return True
@@ -104,7 +104,7 @@ def _removed(engines: Sequence[FoundRuntime], sandbox: str, leaving: Callable[[]
 def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
     """Names of sandboxes and groups that exist, also those that others made; spare directories go at once."""
     private_directories.remove_spares(str(execute))
-    found = {path.name for path in execute.glob("dir_*")}
+    found = {path.name.removeprefix(AREAS) for kind in ("", AREAS) for path in execute.glob(f"{kind}dir_*")}
     if layout is not None:
         with contextlib.suppress(OSError):
             found |= {f"dir_{path.name}" for path in Path(layout.parent).iterdir() if path.is_dir()}
@@ -156,7 +156,7 @@ def _area(sandbox: str) -> bytes:
     Where the containers of a sandbox have their mounts, as the kernel says it in any mount namespace: device and path
     inside of the file system.  The sandbox's name alone would not do: another pool may have one of the same name.
     """
-    path = b"%s/%s" % (_escaped(os.path.realpath(sandbox)), AREA.encode())
+    path = b"%s/" % _escaped(area_of(os.path.realpath(sandbox)))
     with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123 - once for all processes
         mounts = [line.split(b" ", 5)[2:5] for line in file]
     # The last of several mounts on one place is the one that is seen.

@@ -50,7 +50,10 @@ class JobRemains:
             if self._of_account is not None:
                 self._of_account.remove(Isolation() if self._exposed else self._hidden)
         finally:
-            if results:
-                self._sandbox.close_to_others()
-            elif not (follows and self._spare.keep(self._sandbox, self._owner)):
-                self._sandbox.remove()
+            try:
+                self._sandbox.remove_area()
+            finally:
+                if results:
+                    self._sandbox.close_to_others()
+                elif not (follows and self._spare.keep(self._sandbox, self._owner)):
+                    self._sandbox.remove()

@@ -58,7 +58,7 @@ async def test_a_job_is_no_way_to_more_than_its_container(
     secret = directory / "secret"
     secret.write_text("secret")
     text = (
-        "grep -E '^(Cap(Eff|Bnd|Prm)|NoNewPrivs|Uid)' /proc/self/status; ls /.kettle-* /srv/.container/hold; "
+        "grep -E '^(Cap(Eff|Bnd|Prm)|NoNewPrivs|Uid)' /proc/self/status; ls /.kettle-*; "
         "h=$(grep -l holder /proc/[0-9]*/cmdline 2>/dev/null | head -n 1); h=${h#/proc/}; h=${h%/cmdline}; "
         "echo held ${h:+yes}; kill -9 $h && echo killed; ls /proc/$h/root/ && echo seen; "
         f"mount -t tmpfs none /tmp && echo mounted; cat {secret}; mknod /tmp/vda b 254 0 && echo made; "

@@ -98,13 +98,15 @@ def refusal(name: str, said: str) -> ContainerError:
 class EngineStore:
     """
     The images of an engine; our records about them are in the machine's directory of images.  For a builder's process.
+
+    `place` is a directory that the job cannot get at: what an engine is told there, it does with rights that the job has not.
     """
 
-    def __init__(self, found: FoundRuntime, policy: ContainerPolicy, sandbox: str) -> None:
+    def __init__(self, found: FoundRuntime, policy: ContainerPolicy, sandbox: str, place: str) -> None:
         self._client = EngineClient(found, sandbox)
         self._policy = policy
         self._cache = image_cache(policy)
-        self._sandbox = sandbox
+        self._place = place
 
     def have(self, key: str, unpack: Unpack) -> Image:
         """An image that is imported from its unpacked files, see `ImageCache`."""
@@ -195,7 +197,7 @@ class EngineStore:
                 file = undo.enter_context(_login_file(reference, login))
             if self._client.name == "docker":
                 if file:  # a directory as docker wants it: with the file, by its name there
-                    place = undo.enter_context(TemporaryDirectory(prefix=".docker-", dir=self._sandbox))
+                    place = undo.enter_context(TemporaryDirectory(prefix="docker-", dir=self._place))
                     os.symlink(file, f"{place}/config.json")  # noqa: PTH211 - strings
                     options = ["--config", place]
                 words.append(reference)

@@ -11,7 +11,6 @@ would let the job out.  The variables are among its options, which come through 
 
 import fcntl
 import os
-import posixpath
 import select
 import signal
 import time
@@ -92,7 +91,7 @@ class Bubblewrap:
                     box.program,
                     path=[*before, *words][0],
                     arguments=[*before, *words][1:],
-                    environment={MARK: posixpath.dirname(box.area)},
+                    environment={MARK: box.sandbox},
                     directory="/",
                     lowers_itself=bool(before),
                     descriptors=(theirs, gate, told),
@@ -125,7 +124,7 @@ class Bubblewrap:
         ]  # fmt: skip
 
     def end(self) -> None:
-        """See `Runtime`: all of it is in the sandbox."""
+        """See `Runtime`: all of it is in the area."""
 
 
 def _pipe(reading: ExitStack, writing: ExitStack) -> tuple[int, int]:

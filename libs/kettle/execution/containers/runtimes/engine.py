@@ -60,13 +60,12 @@ def container_name(sandbox: str) -> str:
     return f"kettle-{hashlib.sha256(os.path.realpath(sandbox).encode()).hexdigest()[:24]}"
 
 
-def _name_in(area: str) -> str:
+def _name_of(box: ContainerSpec) -> str:
     """
-    What the container of an area is called: a sandbox's first one by that, further ones with what their area is called.
+    What a container is called: a sandbox's first one by that, further ones with what their area is called.
     """
-    sandbox, _, name = area.rpartition("/")
-    further = name.removeprefix(AREA).lstrip(".")
-    return f"{container_name(sandbox)}-{further}" if further else container_name(sandbox)
+    further = posixpath.basename(box.area).removeprefix(AREA).lstrip(".")
+    return f"{container_name(box.sandbox)}-{further}" if further else container_name(box.sandbox)
 
 
 def label(execute: str) -> str:
@@ -90,7 +89,6 @@ def arguments(name: str, box: ContainerSpec, place: str, *, root: bool) -> list[
     Raises:
         ContainerError: something cannot be passed to the engine.
     """
-    sandbox = posixpath.dirname(box.area)
     users = _OWN[name] if name == "docker" else (*_OWN[name], "--userns=host" if root else "--userns=keep-id")
     mounts = [
         word
@@ -98,8 +96,8 @@ def arguments(name: str, box: ContainerSpec, place: str, *, root: bool) -> list[
         for word in ("--mount", _mount(mount))
     ]
     return [
-        "run", "--detach", "--rm", "--pull=never", "--name", _name_in(box.area),
-        "--label", label(posixpath.dirname(sandbox)), "--log-driver=none", "--no-healthcheck",
+        "run", "--detach", "--rm", "--pull=never", "--name", _name_of(box),
+        "--label", label(posixpath.dirname(box.sandbox)), "--log-driver=none", "--no-healthcheck",
         f"--network={box.network}", "--pid=host", "--uts=host", "--ipc=private", *users,
         "--user=0:0" if root else f"--user={os.geteuid()}:{os.getegid()}",
         "--cap-drop=ALL", "--security-opt=no-new-privileges", "--read-only", "--workdir=/",
@@ -193,10 +191,9 @@ class Engine:
         os.mkfifo(f"{place}/line", 0o600)
         # Open for both directions: opening only one would block until the other side opens.
         self._line = os.open(f"{place}/line", os.O_RDWR | os.O_CLOEXEC)
-        sandbox = posixpath.dirname(box.area)
-        client = EngineClient(self._found, sandbox, check)
+        client = EngineClient(self._found, box.sandbox, check)
         words = arguments(self._found.name, box, holders_place(), root=os.geteuid() == 0)
-        self._container = _name_in(box.area)
+        self._container = _name_of(box)
         self._patience = _SILENT_S
         deadline = Deadline(STARTING_S)
         try:

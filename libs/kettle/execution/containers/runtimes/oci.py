@@ -10,7 +10,6 @@ No pid namespace: the first process of one ignores signals that it does not hand
 """
 
 import os
-import posixpath
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -102,7 +101,7 @@ def _options(mount: Mount) -> list[str]:
 
     Nothing is below a file, and crun fails with this option there.
     """
-    each = "r" if not mount.alone and os.path.isdir(mount.source) else ""  # noqa: PTH112
+    each = "r" if os.path.isdir(mount.source) else ""  # noqa: PTH112
     flags = ["nosuid", *([] if mount.device else ["nodev"]), *([] if mount.writable else ["ro"])]
     return [f"{each}bind", *(f"{each}{flag}" for flag in flags)]
 
@@ -139,7 +138,7 @@ class Oci:
         return pid
 
     def end(self) -> None:
-        """See `Runtime`: all of it is in the sandbox."""
+        """See `Runtime`: all of it is in the area."""
 
     def _command(self, box: ContainerSpec) -> list[str]:
         log = ["--log", f"{box.area}/log"]
@@ -151,7 +150,7 @@ class Oci:
             box.program,
             path=path,
             arguments=arguments,
-            environment={"PATH": _PATH, MARK: posixpath.dirname(box.area)},
+            environment={"PATH": _PATH, MARK: box.sandbox},
             directory="/",
             lowers_itself=True,
         )

@@ -11,9 +11,10 @@ from kettle.execution.containers.root_directory import Mount
 from kettle.execution.processes.launch import Program
 from kettle.execution.system.cgroup import Cgroup
 
-AREA: Final = ".container"
+AREA: Final = "container"
 """
-In the sandbox: what is removed with it needs nobody else to remember it.  Areas of further containers begin with this name.
+What a container has in the area of its sandbox (`area_of`): what is removed with that needs nobody else to remember it.  Those of
+further containers begin with this name.
 """
 MARK: Final = "_KETTLE_SANDBOX"
 """The variable by which a startd finds the processes of a container: paths inside are not those outside."""
@@ -39,8 +40,10 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     program: Program
     """As it is seen inside, except for its streams."""
+    sandbox: str
+    """Whose container it is."""
     area: str
-    """A directory of the starter's in the sandbox, for this container."""
+    """A directory of the starter's for this container, which the job cannot exchange."""
     skeleton: str
     """The root directory (see `roots`)."""
     mounts: Sequence[Mount]
@@ -76,7 +79,7 @@ class ContainerRuntime(Protocol):
 
     def end(self) -> None:
         """
-        Remove what the runtime has outside of the sandbox, when no process of the container lives any more.
+        Remove what the runtime has outside of the area, when no process of the container lives any more.
         """
         ...
 
