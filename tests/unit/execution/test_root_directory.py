@@ -146,3 +146,28 @@ def test_parents_are_mounted_first_wherever_links_lead(open_path: Path) -> None:
     mounts = make_mount_points(str(image), str(open_path / "root"), wanted)
 
     assert ["/var", "/var/tmp"] == [mount.destination for mount in mounts]
+
+
+def test_no_link_of_an_image_is_followed_on_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A directory of an image that belongs to somebody is exchanged for a link, after it was seen where the mount point would be: what is
+    made has our rights, and is made nowhere else.
+    """
+    image, victim, scandir = tmp_path / "image", tmp_path / "victim", os.scandir
+    for path in (image / "opt", victim):
+        path.mkdir(parents=True)
+
+    def exchanging(path: str) -> object:
+        if not (image / "opt").is_symlink():
+            (image / "opt").rmdir()
+            (image / "opt").symlink_to(victim)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", exchanging)
+
+    with pytest.raises(NotADirectoryError):
+        put(image, tmp_path / "root", "/opt/work/here")
+
+    assert [] == list(victim.iterdir())

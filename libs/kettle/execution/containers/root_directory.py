@@ -14,7 +14,8 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import msgspec
@@ -26,6 +27,8 @@ from kettle.execution.sandbox.directory import acting_as
 _OTHERS: Final = frozenset({"proc", "dev", "sys"})
 """Mounted by the runtime, whatever the image has there."""
 _IMAGES_FAULT: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS: Final = 40
 _MOST_MOUNTS: Final = 1000
 
@@ -108,12 +111,16 @@ def make_mount_points(
             f"the image would take {len(mounts)} mounts: choose a container_target_dir whose parent is in it"
         )
     os.makedirs(skeleton, mode=0o755, exist_ok=True)  # noqa: PTH103
-    for place in places:
-        place.make(skeleton)
-    for name in ("proc", "dev"):
-        os.makedirs(f"{skeleton}/{name}", exist_ok=True)  # noqa: PTH103
-    for mount in own:
-        _point(f"{skeleton}{mount.destination}", directory=mount.source in directories)
+    root = os.open(skeleton, _DIRECTORY)
+    try:
+        for place in places:
+            place.make(root)
+        for name in ("proc", "dev"):
+            _point(root, name, directory=True)
+        for mount in own:
+            _point(root, mount.destination, directory=mount.source in directories)
+    finally:
+        os.close(root)
     return mounts
 
 
@@ -125,12 +132,12 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
     mount: Mount | None = None
     directory: bool = True
 
-    def make(self, skeleton: str) -> None:
-        place = posixpath.join(skeleton, self.name)
-        if self.link:
-            os.symlink(self.link, place)  # noqa: PTH211 - strings
-        else:
-            _point(place, directory=self.directory)
+    def make(self, root: int) -> None:
+        if not self.link:
+            _point(root, self.name, directory=self.directory)
+            return
+        with _parent(root, self.name) as (directory, name):
+            os.symlink(self.link, name, dir_fd=directory)
 
 
 def _settled(image: str, mount: Mount, *, directory: bool) -> Mount:
@@ -184,12 +191,32 @@ def _lay(image: str, below: str, points: Collection[str]) -> Iterator[_Place]:
             yield _Place(name=name, mount=mount, directory=stat.S_ISDIR(about.st_mode))
 
 
-def _point(place: str, *, directory: bool) -> None:
-    """Something to mount on."""
-    if os.path.lexists(place):
-        return
-    if directory:
-        os.makedirs(place, mode=0o755, exist_ok=True)  # noqa: PTH103
-        return
-    os.makedirs(posixpath.dirname(place), mode=0o755, exist_ok=True)  # noqa: PTH103
-    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+def _point(root: int, path: str, *, directory: bool) -> None:
+    """Something to mount on, if nothing is there."""
+    with _parent(root, path) as (place, name), suppress(FileExistsError):
+        if directory:
+            os.mkdir(name, 0o755, dir_fd=place)
+        else:
+            os.close(os.open(name, _NEW, 0o644, dir_fd=place))
+
+
+@contextmanager
+def _parent(root: int, path: str) -> Generator[tuple[int, str]]:
+    """
+    Where in the skeleton a path is to be made, and its last name; directories on the way to it are made.
+
+    No link is followed: those of the skeleton are the image's, and lead anywhere on the machine.  None was on the way when the image was
+    looked at, but an image may be a directory to which the job's owner, or a program beside the job, writes meanwhile.
+    """
+    *parts, name = path.strip("/").split("/")
+    place = os.dup(root)
+    try:
+        for part in parts:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o755, dir_fd=place)
+            deeper = os.open(part, _DIRECTORY, dir_fd=place)
+            os.close(place)
+            place = deeper
+        yield place, name
+    finally:
+        os.close(place)
