@@ -22,6 +22,7 @@ from kettle.execution.attempts.job_spec import Account
 from kettle.execution.processes.isolation import Enclosure, files_of, in_thread
 from kettle.execution.processes.kept_namespaces import NamespaceKeeper
 from kettle.execution.sandbox.directory import acting_as
+from kettle.execution.sandbox.safe_open import open_place
 from kettle.execution.system.cgroup import Cgroup
 
 Step = Literal["group", "account", "isolation", "directory", "input", "output", "error", "program"]
@@ -241,13 +242,26 @@ def _sentence(program: Program, step: Step, errno: int) -> str:
             return f"cannot become the job's account: {why}"
 
 
+def _beginning(program: Program) -> bytes:
+    """
+    What it begins with, if the job may read it and it is a file: to open a device may have any effect, and to open a pipe may
+    never end.
+    """
+    with files_of(program.account):
+        place = os.open(program.path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            with open(open_place(place), "rb") as file:  # noqa: PTH123 - a descriptor
+                return file.read(_SHEBANG_BYTES)
+        finally:
+            os.close(place)
+
+
 def _why_not_executable(program: Program, errno: int) -> str:
     """
     The kernel reports the same error for a missing file and for a missing interpreter; people need to know which.
     """
     try:
-        with open(program.path, "rb") as file:  # noqa: PTH123 - short
-            head = file.read(_SHEBANG_BYTES)
+        head = _beginning(program)
     except (OSError, ValueError):
         return os.strerror(errno)
     if not head.startswith(b"#!"):
