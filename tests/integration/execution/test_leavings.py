@@ -198,7 +198,9 @@ async def test_a_sandbox_that_its_job_closed_holds_the_job(submitter: SubmitSide
 
 
 async def test_an_output_of_which_no_copy_can_be_made_holds_the_job(submitter: SubmitSide) -> None:
-    """The job has put a file where large results wait under names that are directories': code 12 and the errno."""
+    """
+    The job has put a file where large results wait under names that are directories': code 12 and the errno.
+    """
     text = f"mkdir a b; head -c 100000 /dev/zero > a/b; touch {DIRECTORY}"
 
     exited = await submitter.run(script(text, TransferOutput="a/b"))
