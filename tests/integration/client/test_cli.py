@@ -168,7 +168,7 @@ async def test_hold_release_rm(world: World, sub: Path) -> None:
     unnamed = await world.kettle("rm")
     assert 2 == unnamed.status
     assert "which jobs?" in unnamed.err
-    for words in (("rm", "1", "--all"), ("hold", "--owner", "bob", "--all"), ("edit", "1", "--all", "A=1")):
+    for words in (("rm", "1", "--all"), ("hold", "--owner", "bob", "--all"), ("edit", "--all", "1", "A=1")):
         refused = await world.kettle(*words)
         assert (2, "") == (refused.status, refused.out)
         assert "--all is all of your jobs" in refused.err
