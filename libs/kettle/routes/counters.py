@@ -16,7 +16,7 @@ class RouteCount(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     held: int = 0
     taken: int = 0
-    """That it was given since the routes are these."""
+    """That it was ever given."""
     closed: str = ""
     """One sentence: why it takes none now.  Empty: it takes jobs."""
 

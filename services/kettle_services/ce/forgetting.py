@@ -28,9 +28,10 @@ async def forget_departed(bus: Bus, record: Record, schedd: str) -> None:
 
 
 async def forget_once(bus: Bus, record: Record, schedd: str) -> None:
-    """Ask which clusters are there. The newest decisions stay: they say whose turn is next."""
-    decided, turns = record.state.decisions.states, record.state.turns
-    numbers = [int(name) for name, each in decided.items() if not turns.rest_on(each)]
+    """Ask which clusters are there. The newest decision stays: it says whose turn is next."""
+    decided = record.state.decisions.states
+    newest = record.state.turn
+    numbers = [int(name) for name, each in decided.items() if each.turn < newest]
     for start in range(0, len(numbers), _AT_ONCE):
         some = numbers[start : start + _AT_ONCE]
         request = QueryJobs(select=Select(clusters=some), projection=["ClusterId"])

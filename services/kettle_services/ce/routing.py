@@ -67,6 +67,8 @@ class Router:
         """By route the times of failures that count."""
         self._failed: dict[str, int] = {}
         """By route, how many its schedd has counted."""
+        self.turn = record.state.turn
+        """The place in the turns of routes that are taken one after the other."""
         self._asking: asyncio.Task[Unrouted] | None = None
         self.counts: Sequence[RouteCount] = ()
         """What its schedd said last."""
@@ -150,6 +152,7 @@ class Router:
             )
             said += found
             await asyncio.sleep(0)
+        self.turn = counters.turn
         if said:
             await self._carry_out(said)
 
@@ -164,12 +167,7 @@ class Router:
     def counters(self, table: RouteTable, now: float) -> Counters:
         """How many jobs there are, and what takes none now."""
         return counters_of(
-            table,
-            self.counts,
-            self.closed(now),
-            self._record.state.turns,
-            vos=self.vos,
-            draining=self.draining,
+            table, self.counts, self.closed(now), self.turn, vos=self.vos, draining=self.draining
         )
 
     def closed(self, now: float) -> dict[str, str]:

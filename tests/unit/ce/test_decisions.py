@@ -11,7 +11,6 @@ from kettle_services.ce.domain.decisions import (
     to_decide,
 )
 from kettle_services.ce.domain.throttle import LONGEST_S, WINDOW_S, closed_until
-from kettle_services.ce.domain.turns import Turns
 from kettle_wire.ads import Ad
 from kettle_wire.commands.routing import RouteCount, VoCount
 from kettle_wire.jobs import JobId
@@ -40,7 +39,7 @@ def job(cluster: int, proc: int, **more: str | int) -> WaitingJob:
 
 
 def decided(jobs: list[WaitingJob], routes: RouteTable, now: float = NOW) -> tuple[list[Said], Counters]:
-    counters = counters_of(routes, [], {}, Turns())
+    counters = counters_of(routes, [], {}, 0)
     chosen = to_decide(jobs, routes, counters)
     late = [each for each in overdue(jobs, HOLD_S, now) if each not in chosen]
     return decide([*chosen, *late], routes, counters, now, hold_after=HOLD_S)
@@ -70,9 +69,9 @@ def test_the_best_get_what_room_there_is_and_the_others_wait_with_the_reason() -
     rest = [jobs[1]]
     rest[0].reason = waits.reason
     assert [] == to_decide(rest, routes, full)
-    room = counters_of(routes, [RouteCount(route="Slurm", jobs=1, idle=0)], {}, Turns(turn=full.turn))
+    room = counters_of(routes, [RouteCount(route="Slurm", jobs=1, idle=0)], {}, full.turn)
     assert rest == to_decide(rest, routes, room)
-    assert [] == to_decide(rest, routes, counters_of(routes, [], {"Slurm": "it is closed"}, Turns()))
+    assert [] == to_decide(rest, routes, counters_of(routes, [], {"Slurm": "it is closed"}, 0))
 
 
 def test_a_reason_that_stays_the_same_is_said_once_and_then_the_job_is_held() -> None:
@@ -95,8 +94,8 @@ def test_other_routes_are_tried_for_all_that_wait() -> None:
     routes, other = table(), table(most=3)
     waits = job(5, 0, VO="cms")
     decided([waits], routes)
-    assert [] == to_decide([waits], routes, counters_of(routes, [], {}, Turns()))
-    assert [waits] == to_decide([waits], other, counters_of(other, [], {}, Turns()))
+    assert [] == to_decide([waits], routes, counters_of(routes, [], {}, 0))
+    assert [waits] == to_decide([waits], other, counters_of(other, [], {}, 0))
 
 
 def test_a_route_on_which_jobs_fail_is_closed_until_the_rate_is_what_it_may_be() -> None:
@@ -113,7 +112,7 @@ def test_a_route_on_which_jobs_fail_is_closed_until_the_rate_is_what_it_may_be()
 def of_vo(idle: int, running: int = 0, *, draining: str = "") -> Counters:
     """What there is while the VO atlas has so many jobs, of two idle ones and three that run or may."""
     told = VoCount(vo="atlas", jobs=9, idle=idle, running=running, held=0, max_idle=2, max_running=3)
-    return counters_of(table(most=9), [], {}, Turns(), vos=[told], draining=draining)
+    return counters_of(table(most=9), [], {}, 0, vos=[told], draining=draining)
 
 
 def pilot(proc: int, vo: str = "atlas") -> WaitingJob:

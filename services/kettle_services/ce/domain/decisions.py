@@ -7,7 +7,6 @@ import msgspec
 
 from kettle.jobs.routed_attributes import OWN_SUBMIT_ARGS, SUBMIT_ARGS
 from kettle.routes import Counters, Decision, Route, RouteCount, RouteTable, VoCount, route, vo_of
-from kettle_services.ce.domain.turns import Turns
 from kettle_wire.ads import Ad, Expr
 from kettle_wire.commands.routing import Numbered, Routing, UnroutedJob
 from kettle_wire.commands.routing import RouteCount as QueueCount
@@ -105,29 +104,23 @@ def counters_of(
     table: RouteTable,
     counts: Sequence[QueueCount],
     closed: Mapping[str, str],
-    turns: Turns,
+    turn: int,
     *,
     vos: Sequence[QueueVoCount] = (),
     draining: str = "",
 ) -> Counters:
-    """
-    How many jobs each route and VO has, by what its schedd says, which take none now, and what they were given so far.
-    """
+    """How many jobs each route and VO has, by what its schedd says, and which take none now."""
     known = {each.route: each for each in counts}
-    taken = turns.taken if turns.version == table.version else {}
-    routes: dict[str, RouteCount] = {}
-    for name in {*known, *(each.name for each in table.routes)}:
-        count = known.get(name, QueueCount(route=name, jobs=0, idle=0))
-        routes[name] = RouteCount(
-            jobs=count.jobs,
-            idle=count.idle,
-            running=count.running,
-            held=count.held,
-            taken=taken.get(name, 0),
+    routes = {
+        name: RouteCount(
+            jobs=known[name].jobs if name in known else 0,
+            idle=known[name].idle if name in known else 0,
             closed=closed.get(name, ""),
         )
+        for name in {*known, *(each.name for each in table.routes)}
+    }
     of_vos = {each.vo: count_of_vo(each) for each in vos}
-    return Counters(routes=routes, vos=of_vos, draining=draining, turn=turns.turn)
+    return Counters(routes=routes, vos=of_vos, draining=draining, turn=turn)
 
 
 def to_decide(waiting: Iterable[WaitingJob], table: RouteTable, counters: Counters) -> list[WaitingJob]:

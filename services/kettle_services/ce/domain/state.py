@@ -7,7 +7,6 @@ import msgspec
 from kettle.eventsourcing.stream_states import Streams, StreamStates
 from kettle_services.ce.domain.attempts.attempt import BatchClaim, evolve
 from kettle_services.ce.domain.payloads import Pilot, fold_pilot
-from kettle_services.ce.domain.turns import Decided, Turns
 from kettle_wire.events import (
     DrainBegun,
     DrainOver,
@@ -58,6 +57,13 @@ class RouteHealth(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Decided(msgspec.Struct, frozen=True, kw_only=True):
+    """That something was decided about jobs of a cluster."""
+
+    turn: int = 0
+    """The place in the turns after it."""
+
+
 def fold_file(file: RoutesFile | None, event: RouteEvent, at: float) -> RoutesFile:
     """After a file was read."""
     before = file or RoutesFile()
@@ -89,6 +95,18 @@ def fold_route(health: RouteHealth | None, event: RouteEvent, at: float) -> Rout
     return health
 
 
+def fold_decision(decided: Decided | None, event: RouteEvent, at: float) -> Decided | None:
+    """After a decision; nothing is kept of a cluster of which no job is in the queue."""
+    del at
+    match event:
+        case RouteDecided(turn=turn):
+            return Decided(turn=turn)
+        case RouteForgotten():
+            return None
+        case _:
+            return decided
+
+
 def fold_claim(claim: BatchClaim | None, event: BatchEvent, at: float) -> BatchClaim | None:
     """After something has happened to a claim of a batch system, or to its job."""
     del at
@@ -102,11 +120,9 @@ class CeState(StreamStates):
         self.files: Final = Streams(RoutesFile, fold_file)
         self.doors: Final = Streams(Door, fold_door)
         self.routes: Final = Streams(RouteHealth, fold_route)
-        self.decisions: Final = Streams(Decided, self._fold_decision)
+        self.decisions: Final = Streams(Decided, fold_decision)
         self.claims: Final = Streams(BatchClaim, fold_claim)
         self.pilots: Final = Streams(Pilot, fold_pilot)
-        self._turns: Turns | None = None
-        """None: it has to be found out."""
         super().__init__(
             {
                 "routes": self.files,
@@ -128,29 +144,7 @@ class CeState(StreamStates):
         """Whether it takes jobs."""
         return self.doors.states.get("drain", Door())
 
-    def restore(self, stream: str, row: bytes) -> None:
-        """See `StreamStates`."""
-        self._turns = None
-        super().restore(stream, row)
-
     @property
-    def turns(self) -> Turns:
-        """What was decided so far, for the next decision."""
-        if self._turns is None:
-            self._turns = Turns.after(self.decisions.states.values())
-        return self._turns
-
-    def _fold_decision(self, decided: Decided | None, event: RouteEvent, at: float) -> Decided | None:
-        """After a decision; nothing is kept of a cluster of which no job is in the queue."""
-        del at
-        match event:
-            case RouteDecided():
-                turns = self.turns
-                after = turns.decided(decided, event)
-                self._turns = turns.with_decided(after)
-                return after
-            case RouteForgotten():
-                self._turns = None
-                return None
-            case _:
-                return decided
+    def turn(self) -> int:
+        """The place in the turns of routes that are taken one after the other."""
+        return max((each.turn for each in self.decisions.states.values()), default=0)

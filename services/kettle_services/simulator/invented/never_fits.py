@@ -9,7 +9,6 @@ from kettle.classad import FOREIGN_STEPS, ClassAd, Context
 from kettle.matchmaking import Explainer, Tree
 from kettle.routes import RouteTable, route
 from kettle_services.ce.domain.decisions import counters_of
-from kettle_services.ce.domain.turns import Turns
 from kettle_services.negotiator.domain.pool import Pool
 from kettle_services.simulator.domain.startds import Startds
 from kettle_services.simulator.invented.period_of_workload import job_ad, machine_of
@@ -66,7 +65,7 @@ def first_refused(
         user = workload.users[int(workload.user[job])]
         its: Ad = {"Owner": user, "User": user, **job_ad(workload, job, groups)}
         if routes is not None and workload.kinds[int(workload.kind[job])].routed:
-            decision = route(its, routes, counters_of(routes, (), {}, Turns()), 0)
+            decision = route(its, routes, counters_of(routes, (), {}, 0), 0)
             if not decision.route:
                 return job, "; ".join(["no route takes it", *(one.sentence for one in decision.refusals)])
             gone = {name.lower() for name in (*decision.set, *decision.removed)}

@@ -8,7 +8,6 @@ from typing import Final
 
 from kettle.routes import RouteTable
 from kettle_services.ce.domain.decisions import Said, WaitingJob, counters_of, decide, to_decide
-from kettle_services.ce.domain.turns import Turns
 from kettle_services.schedd.domain.submission import routes
 from kettle_services.simulator.domain.clock import ROUTES
 from kettle_services.simulator.domain.simulation import PeriodSimulation
@@ -27,7 +26,7 @@ class RoutedJobs:
         self._queue = simulation.running.schedds[SHARD].queue
         self._waiting: dict[JobId, WaitingJob] = {}
         self._known = self._queue.routing.news
-        self._turns = Turns()
+        self._turn = 0
         self._decides = False
         """It will, or does just now."""
 
@@ -62,11 +61,11 @@ class RoutedJobs:
             VoCount(vo=name, jobs=has.jobs, idle=has.idle, running=has.running, held=has.held)
             for name, has in sorted(routing.vos.items())
         ]
-        counters = counters_of(self._table, counts, {}, self._turns, vos=vos)
+        counters = counters_of(self._table, counts, {}, self._turn, vos=vos)
         chosen = to_decide(self._waiting.values(), self._table, counters)
-        said, _ = decide(chosen, self._table, counters, now, hold_after=0.0)
+        said, counters = decide(chosen, self._table, counters, now, hold_after=0.0)
+        self._turn = counters.turn
         for each in said:
-            self._turns = self._turns.with_decided(self._turns.decided(None, each.event()))
             self._carry_out(each)
         self._known, self._decides = routing.news, False
 
