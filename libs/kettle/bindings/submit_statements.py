@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kettle.jobs.lines import joined, lines_of
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.includes import MOST_NESTED, included
-from kettle.submit.lines import joined, lines_of
 from kettle.submit.macros import Expander, substitute_self
 
 _ASSIGNMENT: Final = re.compile(r"(\+?[A-Za-z0-9_.]+)\s*=(?!=)\s*(.*)", re.DOTALL)

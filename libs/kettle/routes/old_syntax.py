@@ -13,6 +13,7 @@ from typing import Final
 from kettle.classad import ClassAd, ClassAdParseError, unparse
 from kettle.classad.ad_files import Form, read_ads
 from kettle.classad.nodes import Literal, Node
+from kettle.jobs.lines import lines_of
 from kettle.routes.knobs import NAMES, OLD, ROUTE
 from kettle.routes.reading import RouteFileError, RouteProblem, templates
 from kettle.routes.settings import SETTINGS
@@ -134,7 +135,7 @@ def _of_job(text: str) -> str:
 
 def _without(text: str, knobs: list[Knob]) -> str:
     """The text without the lines of some of its knobs."""
-    lines = text.splitlines()
+    lines = lines_of(text)
     gone: set[int] = set()
     for knob in knobs:
         start = knob.place.line - 1

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.lines import joined, lines_of
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError
 from kettle.submit.includes import MOST_NESTED, included, with_arguments
-from kettle.submit.lines import joined, lines_of
 from kettle.submit.macros import Expander, names_used, substitute_self
 from kettle.terminal.nearest_names import nearest
 

@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 
 from kettle.classad import ClassAdError, parse
+from kettle.jobs.lines import lines_of
 from kettle.submit.errors import PlacelessError
 from kettle.submit.expressions import constant
 from kettle.submit.includes import NO_PROGRAMS, printed, read_bounded
 from kettle.submit.item_tables import LINES, ItemTable, headed, table_of
-from kettle.submit.lines import lines_of
 
 _KEYWORD: Final = re.compile(r"(?:^|(?<=\s))(in|from|matching)(?=[\s(\[]|$)\s*", re.IGNORECASE)
 _HEAD: Final = re.compile(

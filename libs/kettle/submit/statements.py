@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
+from kettle.jobs.lines import joined, lines_of
 from kettle.submit import commands
 from kettle.submit.conditions import Conditions
 from kettle.submit.errors import PlacelessError, SubmitError
 from kettle.submit.includes import MOST_NESTED, included, used
-from kettle.submit.lines import joined, lines_of
 from kettle.submit.macros import LONGEST, Expander, names_used, substitute_self
 from kettle.submit.queue_statement import Iteration, read_iteration
 

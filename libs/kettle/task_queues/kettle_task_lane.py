@@ -124,7 +124,10 @@ class Commands:
             return Outcome(micro(begun), 0, 126, "%s cannot be started: %s" % (program, error))
         if self.wall:
             signal.setitimer(signal.ITIMER_REAL, self.wall)
-        _, status, usage = os.wait4(self.child, 0)
+        while True:  # with the task those that it has left alone, which are ours to wait for
+            pid, status, usage = os.wait4(-1 if self.adopts else self.child, 0)
+            if pid == self.child:
+                break
         if self.wall:
             signal.setitimer(signal.ITIMER_REAL, 0)
         wall = micro(begun)

@@ -7,8 +7,8 @@ from typing import Final
 
 from kettle.classad import ClassAdParseError
 from kettle.classad import parse as parse_expression
+from kettle.jobs.lines import joined, lines_of
 from kettle.submit.errors import PlacelessError
-from kettle.submit.lines import joined, lines_of
 from kettle.transforms.statements import PATTERNED, Statement
 from kettle.transforms.transform import Transform
 from kettle_wire.codes import Universe

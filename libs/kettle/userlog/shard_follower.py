@@ -229,7 +229,7 @@ async def follow(
         async for delivery in deliveries:
             for message in delivery.messages:
                 async for frame in _whole(frames.decode(message.data), projector.frame, missing):
-                    if frame.number <= projector.frame and frame.at > projector.at > 0:
+                    if frame.number == projector.frame and projector.at not in {0, frame.at}:
                         raise LogRestoredError(frame.shard, frame.number)
                     await gathering.take(frame)
             await gathering.write()

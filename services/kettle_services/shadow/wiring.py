@@ -179,10 +179,11 @@ async def _send_mail(bus: Bus, subjects: Subjects, settings: ShadowSettings) -> 
     """Make the mails that jobs want from the schedd's events, and send them; never returns."""
     directory = settings.state_path / f"mail.{settings.schedd}"
     shard = f"schedd.{settings.schedd}"
-    outbox = MailOutbox(directory, settings, head=await _head(bus, subjects, shard))
     checkpoint = Checkpoint(directory / "state")
     projector = MailProjector(settings.schedd, snapshot=checkpoint.load())
-    if not await _is_of_log(bus, shard, projector):
+    head, is_of_log = await _head(bus, subjects, shard), await _is_of_log(bus, shard, projector)
+    outbox = MailOutbox(directory, settings, head=head, restored=not is_of_log)
+    if not is_of_log:
         projector = MailProjector(settings.schedd, told_until=_told_until(projector))
     frames = _frames(bus, subjects, shard, projector.frame, gather=BatchingDelay(GATHER_S))
     async with asyncio.TaskGroup() as both:

@@ -10,6 +10,7 @@ from kettle.testing.servers.fake_slurm import FakeSlurm
 from kettle_services.ce.batch.asking import Asking
 from kettle_services.ce.batch.port import Job, NotTakenError, Submission
 from kettle_services.ce.batch.slurm import Slurm
+from kettle_services.ce.domain.batch.slurm import clusters_in
 from kettle_wire.batch import BatchRequest, BatchState
 
 
@@ -86,3 +87,9 @@ async def test_a_job_goes_nowhere_where_it_would_not_be_found(
     with pytest.raises(NotTakenError, match=r"sends the job to big, which `clusters`"):
         await system.submit(submission("kaaaaaaaaaaaaaa"))
     assert 0 == fake.asked("sbatch")
+
+
+@pytest.mark.parametrize("line", ['--comment="see -M manual"', "--mem=4G # not -Mem", "--clusters-of=none"])
+def test_what_looks_like_a_cluster_is_none(line: str) -> None:
+    """In quotes, in a comment, or with another name."""
+    assert [] == clusters_in([f"#SBATCH {line}"])

@@ -16,10 +16,14 @@ from kettle_services.startd.starters import orphan_cleanup
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
-def test_a_process_that_has_the_containers_root_mounted_is_found(directory: Path) -> None:
-    """A container that was made and never started carries neither the job's account nor its environment."""
+@pytest.mark.parametrize("before", [False, True])
+def test_a_process_that_has_the_containers_root_mounted_is_found(directory: Path, *, before: bool) -> None:
+    """
+    A container that was made and never started carries neither the job's account nor its environment; nor does one that a starter of
+    an earlier version has made, within the sandbox.
+    """
     sandbox = directory / "dir_claim_1.0_1"
-    with mounted(sandbox) as process:
+    with mounted(sandbox, sandbox / ".container" / "root" if before else None) as process:
         threading.Thread(target=process.wait).start()
         assert orphan_cleanup.remove_remains(str(sandbox), None, None)
 
@@ -41,11 +45,11 @@ def test_what_another_pool_has_mounted_is_left_alone(directory: Path) -> None:
 
 
 @contextmanager
-def mounted(sandbox: Path) -> Generator[subprocess.Popen[bytes]]:
+def mounted(sandbox: Path, root: Path | None = None) -> Generator[subprocess.Popen[bytes]]:
     """
     A process in a mount namespace of its own, with part of what a sandbox's container has mounted there.
     """
-    root = Path(area_of(str(sandbox)), AREA, "root")
+    root = root or Path(area_of(str(sandbox)), AREA, "root")
     for path in (sandbox, root):
         path.mkdir(parents=True)
     text = 'mount --bind "$0" "$0" && cd / && echo up && exec sleep 9873'

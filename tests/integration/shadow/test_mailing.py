@@ -95,6 +95,22 @@ async def test_an_address_that_is_none_costs_its_mail_only(
     assert b"2" == (tmp_path / "mail" / "written").read_bytes()
 
 
+async def test_mails_wait_on_when_the_log_was_restored(tmp_path: Path, settings: ShadowSettings) -> None:
+    """And those of frames that have the numbers of lost ones are kept beside them."""
+    before = MailOutbox(tmp_path / "mail", settings, head=1)
+    before.write({9: [mail("bob"), mail("eve")]})
+
+    outbox = MailOutbox(tmp_path / "mail", settings, head=5, restored=True)
+    assert 2 == len(outbox.waiting())
+    outbox.write({6: [mail("ann")], 9: [mail("dan")]})
+    assert ["bob", "eve", "ann", "dan"] == [
+        line.split()[1].partition("@")[0]
+        for path in outbox.waiting()
+        for line in path.read_text().splitlines()
+        if line.startswith("To:")
+    ]
+
+
 async def test_a_mail_is_sent_when_its_frame_is_marked_as_written(
     tmp_path: Path, settings: ShadowSettings
 ) -> None:

@@ -22,6 +22,7 @@ def test_a_variable_wins_over_a_file(tmp_path: Path) -> None:
     """In any case of letters; a value may name others."""
     (tmp_path / "condor_config").write_text(
         "# a comment\nSCHEDD_NAME = one\nA = $(B)/$(schedd_name)/$(NONE)\n  b=two \\\n words\nLoop = $(LOOP)\n"
+        "Listed = 1, \\\n# 2, \\\n3\nFed = one\x0ctwo\n"
     )
     knobs = CondorConfig(
         {"KETTLE_HOME": str(tmp_path), "_CONDOR_Schedd_Name": "other", "_condor_FLAG": "True"}
@@ -29,6 +30,7 @@ def test_a_variable_wins_over_a_file(tmp_path: Path) -> None:
     assert "other" == knobs.get("schedd_NAME")
     assert "two  words/other/" == knobs.get("A")
     assert "$(LOOP)" == knobs.get("loop")
+    assert ("1, 3", "one\x0ctwo") == (knobs.get("LISTED"), knobs.get("FED"))
     assert knobs.flag("FLAG", default=False)
     assert 2.5 == knobs.number("NO_SUCH", 2.5)
     assert None is knobs.get("NO_SUCH")

@@ -93,7 +93,9 @@ def test_a_script_of_the_final_node_that_cannot_be_run_ends_an_aborted_workflow(
     assert DagStatus.NODE_FAILED == run.workflow.ended.status
 
 
-@pytest.mark.parametrize("code", [HoldCode.UserRequest, HoldCode.Unspecified])
+@pytest.mark.parametrize(
+    "code", [HoldCode.UserRequest, HoldCode.Unspecified, HoldCode.JobPolicy, HoldCode.SystemPolicy]
+)
 def test_a_script_that_a_person_holds_waits_for_a_person(code: int) -> None:
     """So does one of which an earlier version has recorded that it was held, and not why; it is named."""
     run = driver(pre={0: None})

@@ -66,3 +66,13 @@ def test_what_cannot_be_read_is_refused(text: str, sentence: str) -> None:
     """With the line, or with what to do."""
     with pytest.raises(RouteFileError, match=sentence):
         convert_routes(text, "old")
+
+
+def test_a_form_feed_ends_no_line() -> None:
+    """What is taken out are the lines of the old routes, and no others."""
+    old = '#a\n\x0c\nKEEP = 1\nJOB_ROUTER_ENTRIES @=end\n[ name = "A"; ]\n@end\nALSO = 2\n'
+    text = convert_routes(old, "old")
+    assert "KEEP = 1" in text
+    assert "ALSO = 2" in text
+    assert "JOB_ROUTER_ENTRIES" not in text
+    assert "@end" not in text.partition("JOB_ROUTER_ROUTE")[0]

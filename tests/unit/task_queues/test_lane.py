@@ -89,6 +89,28 @@ def test_a_lane_of_its_own_notices_what_a_task_has_left(
     assert [b"2\n", b"3\n", b"4\n"] == [each.output for each in found]
 
 
+ORPHANS = b"""
+for each in 1 2 3 4 5 6 7 8; do (true & ); done
+for look in $(seq 500); do ps -o stat= --ppid $PPID | grep -q Z || break; sleep 0.02; done
+ps -o stat= --ppid $PPID | grep -c Z
+"""
+
+
+def test_what_a_task_leaves_alone_is_waited_for_while_it_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A long one may leave very many, and processes that have ended count where their number is limited."""
+    monkeypatch.chdir(tmp_path)
+    lane, found = Lane({}, sys.executable, b""), list[Done]()
+    lane.give((1, 1, ORPHANS))
+    lane.flush()
+    while not found:
+        select.select([lane.socket], [], [])
+        found += lane.results() or []
+    lane.end()
+    assert b"0\n" == found[0].output
+
+
 def test_a_program_that_cannot_be_started_is_the_reason(commands: Commands, tmp_path: Path) -> None:
     """As a shell says it: 126."""
     broken = tmp_path / "broken"

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from kettle.client.connections.locating import Knob, locate, with_credential
 from kettle.client.connections.pool_file import FILE, PoolFile, login_name, system_directory
 from kettle.client.errors import PoolNotFoundError
+from kettle.jobs.lines import joined, lines_of
 from kettle_wire import addresses
 
 PLACES: Final = ("~/.kettle", "~/.config/kettle", "/etc/kettle")
@@ -141,11 +142,9 @@ def _read(path: Path) -> dict[str, SetKnob]:
     except OSError:
         return {}
     found: dict[str, SetKnob] = {}
-    lines = iter(enumerate(text.splitlines(), 1))
+    lines = iter(enumerate(lines_of(text), 1))
     for number, line in lines:
-        whole = line
-        while whole.endswith("\\"):
-            whole = whole[:-1] + next(lines, (0, ""))[1]
+        whole = joined(line, lambda: next(lines, (0, ""))[1], trimmed=False)
         if tagged := _TAGGED.fullmatch(whole):
             value: list[str] = []
             for _, inner in lines:

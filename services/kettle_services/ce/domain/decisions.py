@@ -115,6 +115,8 @@ def counters_of(
         name: RouteCount(
             jobs=known[name].jobs if name in known else 0,
             idle=known[name].idle if name in known else 0,
+            running=known[name].running if name in known else 0,
+            held=known[name].held if name in known else 0,
             closed=closed.get(name, ""),
         )
         for name in {*known, *(each.name for each in table.routes)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from kettle.jobs.lines import lines_of
 from kettle_services.condor.arguments.grammar import Option, TypedOption, understood
 from kettle_services.condor.errors import ToolError, WordsError
 
@@ -196,7 +197,7 @@ def _rules(text: str, name: str) -> _Rules:
     if last is None:
         return _Rules(transform, [{}])
     try:
-        return _Rules(transform, list(_rounds(last[1].strip(), text[last.end() :].splitlines()[1:])))
+        return _Rules(transform, list(_rounds(last[1].strip(), lines_of(text[last.end() :])[1:])))
     except PlacelessError as error:
         line = text.count("\n", 0, last.start()) + 1
         raise ToolError(f"ERROR: {name}, line {line}: {error}") from error

@@ -37,8 +37,10 @@ from kettle_wire.workflows import Deferral, unpacked
 _LIVE: Final = frozenset({NodeState.PRE, NodeState.QUEUED, NodeState.POST})
 _REMOVED: Final = frozenset({NodeJobKind.ABORTING, NodeJobKind.REMOVED})
 _OVER: Final = frozenset({NodeJobKind.COMPLETED, NodeJobKind.REMOVED})
-_BY_PERSONS: Final = frozenset({HoldCode.Unspecified, HoldCode.UserRequest})
-"""Why a script is held that somebody may release, or of which an earlier version has not recorded why."""
+_TO_BE_RELEASED: Final = frozenset({
+    HoldCode.Unspecified, HoldCode.UserRequest, HoldCode.JobPolicy, HoldCode.SystemPolicy,
+})  # fmt: skip
+"""Why a script is held that somebody, or a policy, may release, or of which an earlier version has not recorded why."""
 
 
 class Workflow:
@@ -379,7 +381,7 @@ class Workflow:
         if fact.step.part == NodePart.JOB:
             if fact.step.node in self.holds:
                 self.held_now[fact.step.node] = None
-        elif fact.value not in _BY_PERSONS and not cluster.removing:
+        elif fact.value not in _TO_BE_RELEASED and not cluster.removing:
             self.stuck[fact.cluster] = ""
 
     def _count_procs(self, cluster: Cluster, kind: int, more: int) -> None:

@@ -48,7 +48,12 @@ class MailOutbox:
     in an hour.
     """
 
-    def __init__(self, directory: Path, settings: ShadowSettings, *, head: int) -> None:
+    def __init__(
+        self, directory: Path, settings: ShadowSettings, *, head: int, restored: bool = False
+    ) -> None:
+        """
+        `restored`: the log is an older copy, in which frames have other numbers than those that are marked as written.
+        """
         self._directory = directory
         self._domain = settings.mail_domain or socket.getfqdn()
         self._from = settings.mail_from or f"kettle@{self._domain}"
@@ -62,9 +67,22 @@ class MailOutbox:
         self.filled.set()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._mark = directory / "written"
+        if restored and self._mark.exists():
+            self._begin_again()
         if not self._mark.exists():
             self._put(self._mark, str(head).encode())
         self._written = int(self._mark.read_bytes())
+
+    def _begin_again(self) -> None:
+        """Frames are counted as the log has them now: mails that wait are of none of these."""
+        self._written = int(self._mark.read_bytes())
+        waiting = self.waiting()
+        for number, path in enumerate(waiting):
+            path.replace(self._directory / f"{0:020}-{time.time_ns()}-{number:06}{_SUFFIX}")
+        for path in self._directory.glob(f"*{_SUFFIX}"):
+            if not path.name.startswith(f"{0:020}-"):
+                path.unlink()  # it was not marked, and is made once more if its frame is there
+        self._put(self._mark, b"0")
 
     def write(self, added: Mapping[int, Sequence[Mail]]) -> None:
         """

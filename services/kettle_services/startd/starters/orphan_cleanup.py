@@ -114,19 +114,21 @@ def leftovers(execute: Path, layout: CgroupLayout | None) -> list[str]:
 def _remaining(sandbox: str, account: Account | None, cgroup: Cgroup | None) -> set[int]:
     found = set(cgroup.pids()) if cgroup is not None else set[int]()
     marks = tuple(f"{name}={sandbox}\0".encode() for name in ("_CONDOR_SCRATCH_DIR", MARK))
-    area = _area(sandbox)
+    areas = _areas(sandbox)
     us = os.getpid()
     for entry in os.scandir("/proc"):
         if (
             entry.name.isdigit()
             and (pid := int(entry.name)) != us
-            and _belongs(pid, sandbox, marks, area, account)
+            and _belongs(pid, sandbox, marks, areas, account)
         ):
             found.add(pid)
     return {pid for pid in found if start_time(pid) is not None}
 
 
-def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], area: bytes, account: Account | None) -> bool:
+def _belongs(
+    pid: int, sandbox: str, marks: Sequence[bytes], areas: tuple[bytes, ...], account: Account | None
+) -> bool:
     try:
         if account is not None and os.stat(f"/proc/{pid}").st_uid == account.uid:  # noqa: PTH116 - for every process
             return True
@@ -134,7 +136,7 @@ def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], area: bytes, accoun
             environ = b"\0" + file.read() + b"\0"
             if any(b"\0" + mark in environ for mark in marks):
                 return True
-        if _has_mounted(pid, area):
+        if _has_mounted(pid, areas):
             return True
         where = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - the same
     except OSError:
@@ -142,23 +144,29 @@ def _belongs(pid: int, sandbox: str, marks: Sequence[bytes], area: bytes, accoun
     return where == sandbox or where.startswith(sandbox + "/")
 
 
-def _has_mounted(pid: int, area: bytes) -> bool:
-    """Whether a process is in a container whose mounts begin in `area`, see `_area`."""
+def _has_mounted(pid: int, areas: tuple[bytes, ...]) -> bool:
+    """Whether a process is in a container whose mounts begin in one of `areas`, see `_areas`."""
     theirs, ours = (os.readlink(f"/proc/{who}/ns/mnt") for who in (pid, "self"))  # noqa: PTH115 - the same
     if theirs == ours:
         return False
     with open(f"/proc/{pid}/mountinfo", "rb") as file:  # noqa: PTH123 - the same
-        return any(b" ".join(line.split(b" ", 4)[2:4]).startswith(area) for line in file)
+        return any(b" ".join(line.split(b" ", 4)[2:4]).startswith(areas) for line in file)
 
 
-def _area(sandbox: str) -> bytes:
+def _areas(sandbox: str) -> tuple[bytes, ...]:
     """
     Where the containers of a sandbox have their mounts, as the kernel says it in any mount namespace: device and path
     inside of the file system.  The sandbox's name alone would not do: another pool may have one of the same name.
+
+    Starters of earlier versions, which may still run, made them within the sandbox.
     """
-    path = b"%s/" % _escaped(area_of(os.path.realpath(sandbox)))
+    real = os.path.realpath(sandbox)
     with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123 - once for all processes
         mounts = [line.split(b" ", 5)[2:5] for line in file]
+    return tuple(_mounted(b"%s/" % _escaped(path), mounts) for path in (area_of(real), f"{real}/.container"))
+
+
+def _mounted(path: bytes, mounts: list[list[bytes]]) -> bytes:
     # The last of several mounts on one place is the one that is seen.
     device, root, point = max(
         (mount for mount in reversed(mounts) if path.startswith(mount[2].rstrip(b"/") + b"/")),

@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -92,11 +93,19 @@ _CLUSTERS: Final = re.compile(r"(?:--clu[ster]*(?:=|$)|-[HkOQsvZ]*M=?)(.*)")
 """An option that says where a job goes: as a word of its own, cut short, or behind letters of options without a value."""
 
 
+def _words(line: str) -> list[str]:
+    """As sbatch reads them: what is in quotes is one word, and a comment is none."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:  # a quote that is none
+        return line.split()
+
+
 def clusters_in(directives: Sequence[str]) -> list[str]:
     """The clusters that directives of the site send a job to."""
     found: list[str] = []
     for line in directives:
-        words = line.removeprefix("#SBATCH").split()
+        words = _words(line.removeprefix("#SBATCH"))
         for word, after in zip(words, [*words[1:], ""], strict=True):
             if said := _CLUSTERS.fullmatch(word):
                 found += (said[1] or after).strip("'\"").split(",")

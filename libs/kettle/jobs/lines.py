@@ -15,17 +15,19 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
-def joined(first: str, following: Callable[[], str | None]) -> str:
+def joined(first: str, following: Callable[[], str | None], *, trimmed: bool = True) -> str:
     """
-    A line, stripped, with those that it goes on in: behind a backslash at its end comes the next one, which `following` gives.
+    A line with those that it goes on in: behind a backslash at its end comes the next one, which `following` gives.
 
     One that is commented out adds nothing; what comes after it is reached if it ends with a backslash as well, as in HTCondor.
+    `trimmed`: without blanks around what is added.
     """
     text = first
     while text.endswith("\\"):
-        text, more = text[:-1], (following() or "").strip()
-        if not more.startswith("#"):
-            text += more
-        elif more.endswith("\\"):
+        text, more = text[:-1], following() or ""
+        bare = more.strip()
+        if not bare.startswith("#"):
+            text += bare if trimmed else more
+        elif bare.endswith("\\"):
             text += "\\"
-    return text.strip()
+    return text.strip() if trimmed else text

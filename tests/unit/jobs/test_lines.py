@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kettle.jobs.lines import joined, lines_of
 from kettle.jobs.quoting import split_v1, split_v2
 from kettle.submit import parse
-from kettle.submit.lines import joined, lines_of
 from kettle.transforms import parser as transforms
 
 
