@@ -113,13 +113,10 @@ def counters_of(
     known = {each.route: each for each in counts}
     routes = {
         name: RouteCount(
-            jobs=known[name].jobs if name in known else 0,
-            idle=known[name].idle if name in known else 0,
-            running=known[name].running if name in known else 0,
-            held=known[name].held if name in known else 0,
-            closed=closed.get(name, ""),
+            jobs=one.jobs, idle=one.idle, running=one.running, held=one.held, closed=closed.get(name, "")
         )
         for name in {*known, *(each.name for each in table.routes)}
+        for one in (known.get(name, QueueCount(route=name, jobs=0, idle=0)),)
     }
     of_vos = {each.vo: count_of_vo(each) for each in vos}
     return Counters(routes=routes, vos=of_vos, draining=draining, turn=turn)

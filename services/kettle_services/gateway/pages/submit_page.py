@@ -8,6 +8,7 @@ import msgspec
 
 from kettle.bus.ports import BusError
 from kettle.client import ClientError
+from kettle.jobs.lines import lines_of
 from kettle.submit.known_attributes import KnownAttributes
 from kettle_services.gateway.pages.descriptions import description_like
 from kettle_services.gateway.pages.page import Form, Led, Link, Page, Shown
@@ -153,6 +154,6 @@ class SubmitPage:
 def _wrong(text: str, said: str) -> SubmitView:
     said = said.removeprefix("body, ")
     found = _LINE.search(said)
-    lines = text.splitlines()
+    lines = lines_of(text)
     line = int(found[1]) if found and 0 < int(found[1]) <= len(lines) else None
     return SubmitView(text=text, trouble=said, line=line, shown=lines[line - 1] if line else "")
